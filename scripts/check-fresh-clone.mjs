@@ -2,8 +2,8 @@
 // of `npm start` (the site, the receiver's page with an event on it, the till), and how the commands
 // that need an install say so. The clone lies where no node_modules is in it or above it.
 // Usage: node scripts/check-fresh-clone.mjs [--adopt]
-// With --adopt this checkout gets what the clone installs, as soon as that is there, and in the end what
-// it built: then it needs no install and no build of its own.
+// With --adopt this checkout gets what the clone installs and then the plugin that it builds, each as soon as
+// that is there, and in the end its playground: then it needs no install and no build of its own.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import fs from 'node:fs';
@@ -17,8 +17,9 @@ const INSTALL_MS = 900_000;
 const READY_MS = 600_000;
 const FIRST_LINE_MS = 60_000;
 const MODULES = 'node_modules';
-/** Where the programs of a fresh clone put what they build. */
-const BUILT = ['dist', 'playground/dist', 'playground/build', 'playground/.env'];
+const PLUGIN = 'dist';
+/** Where the programs of a fresh clone put what else they build. */
+const BUILT = ['playground/dist', 'playground/build', 'playground/.env'];
 
 const { values: options } = parseArgs({ options: { adopt: { type: 'boolean' } } });
 const parent = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-clone-'));
@@ -97,32 +98,44 @@ const firstLinesOfTests = async () => {
   fs.rmSync(path.join(clone, MODULES), { recursive: true, force: true });
 };
 
-/** Links where both are on one file system; the clone goes on using its own. */
-const adoptModules = () => {
-  const arriving = path.join(SCRATCH, MODULES);
-  const copy = (flags) => {
+/** The clone goes on using its own. @param change is done before others see the copy */
+const adoptCopy = (name, flags, change = () => {}) => {
+  const arriving = path.join(SCRATCH, name);
+  const copy = (how) => {
     fs.rmSync(arriving, { recursive: true, force: true });
-    mustRun('cp', flags, path.join(clone, MODULES), arriving);
+    mustRun('cp', how, path.join(clone, name), arriving);
   };
   fs.mkdirSync(SCRATCH, { recursive: true });
   try {
-    copy('-al');
+    copy(flags);
   } catch {
     copy('-a');
   }
-  // npm rewrites it in place: it must not be the clone's.
-  const list = path.join(arriving, '.package-lock.json');
-  const text = fs.readFileSync(list);
-  fs.rmSync(list);
-  fs.writeFileSync(list, text);
-  fs.rmSync(path.join(ROOT, MODULES), { recursive: true, force: true });
-  fs.renameSync(arriving, path.join(ROOT, MODULES));
-  say(`${MODULES} is handed over`);
+  change(arriving);
+  fs.rmSync(path.join(ROOT, name), { recursive: true, force: true });
+  fs.renameSync(arriving, path.join(ROOT, name));
+  say(`${name} is handed over`);
 };
 
+/** Links where both are on one file system. */
+const adoptModules = () =>
+  adoptCopy(MODULES, '-al', (arriving) => {
+    // npm rewrites it in place: it must not be the clone's.
+    const list = path.join(arriving, '.package-lock.json');
+    const text = fs.readFileSync(list);
+    fs.rmSync(list);
+    fs.writeFileSync(list, text);
+  });
+
 /** What a clone of the last commit built is this checkout's, too, if nothing in it differs. */
-const adoptBuilt = () => {
-  if (mustRun('git', '-C', ROOT, 'status', '--porcelain') !== '') return;
+const isUnchanged = () => mustRun('git', '-C', ROOT, 'status', '--porcelain') === '';
+
+const adoptPlugin = () => {
+  if (isUnchanged()) adoptCopy(PLUGIN, '-a');
+};
+
+const adoptPlayground = () => {
+  if (!isUnchanged()) return;
   for (const name of BUILT) {
     const from = path.join(clone, name);
     if (!fs.existsSync(from)) continue;
@@ -136,15 +149,21 @@ const startsAll = async () => {
   const [PORT, RECEIVER_PORT, TILL_PORT] = [await freePort(), await freePort(), await freePort()];
   const site = `http://127.0.0.1:${PORT}`;
   const receiver = `http://127.0.0.1:${RECEIVER_PORT}`;
-  let isAdopted = !options.adopt;
+  const adoptions = options.adopt
+    ? [
+        ['Building the plugin', adoptModules],
+        ['Building the admin panel', adoptPlugin],
+      ]
+    : [];
   await watch(
     'npm start',
     { PORT, RECEIVER_PORT, TILL_PORT },
     INSTALL_MS + READY_MS,
     async (program) => {
-      if (!isAdopted && hasSaid(program, 'Building the plugin')) {
-        isAdopted = true;
-        adoptModules();
+      const [next] = adoptions;
+      if (next && hasSaid(program, next[0])) {
+        adoptions.shift();
+        next[1]();
       }
       return (
         hasSaid(program, 'The playground is ready.') &&
@@ -179,7 +198,7 @@ try {
     await work();
     passed += 1;
   }
-  if (options.adopt) adoptBuilt();
+  if (options.adopt) adoptPlayground();
   say('all of it works');
 } catch (error) {
   console.error(error.stack ?? String(error));

@@ -157,7 +157,6 @@ const installed = await step(`new projects of Strapi ${strapi} with the packed t
 const BESIDE = [
   ['bullmq@5', 'ioredis@5'],
   ['bullmq@6', 'ioredis@6'],
-  ...[6, 7, 8].map((major) => [`undici@${major}`]),
 ];
 
 if (installed) {

@@ -9,6 +9,7 @@ import { format, resolveConfig } from 'prettier';
 import { asyncapi } from './lib/asyncapi.mjs';
 import { withSources } from './lib/compiled-sources.mjs';
 import { ROOT } from './lib/paths.mjs';
+import { sampleEvents } from './lib/sample-events.mjs';
 
 const HOOK = 'service_crm_webhook_events';
 const MARKDOWN = path.join(ROOT, 'docs/events.md');
@@ -38,8 +39,12 @@ const readCatalogue = () =>
     handlers.push((map) => ({ ...map, ...CRM_EVENTS }));
     load('./server/src/stock/ledger.js').declareStockEvents(app);
     load('./server/src/pos/processing/events.js').declarePosEvents(app);
-    const { sampleEvents } = load('./server/src/entries/catalogue.js');
-    handlers.push((map) => ({ ...map, ...sampleEvents() }));
+    const files = ['catalogue', 'types', 'rules/index'];
+    const entries = Object.assign(
+      {},
+      ...files.map((one) => load(`./server/src/entries/${one}.js`))
+    );
+    handlers.push((map) => ({ ...map, ...sampleEvents(entries) }));
     const { ping, ...events } = await load('./server/src/webhooks/catalogue.js').declaredEvents(
       app
     );

@@ -34,13 +34,16 @@ const sources = new Map(
 const linesOf = (names) =>
   names.reduce((sum, name) => sum + sources.get(name).text.split('\n').length - 1, 0);
 
-/** From the claim of a delivery until its outcome is recorded: without the log, limits, and BullMQ. */
+/**
+ * From the claim of a delivery until its outcome is recorded: without the log, limits (of which order and
+ * caps are in the queue), what else happens to deliveries, and BullMQ.
+ */
 const CORE = [
-  /^queue\//,
+  /^queue\/(?!limited)/,
   /^scheduling\/(?!bullmq\/)/,
   /^webhooks\/sending\//,
   /^database\/lease/,
-  /^webhooks\/deliveries\/(?!log|limits)/,
+  /^webhooks\/deliveries\/(?!log|limits|changes)/,
 ];
 const core = files.filter((name) => CORE.some((one) => one.test(name)));
 

@@ -1,5 +1,6 @@
 import type { Core } from '@strapi/strapi';
 import { type Options, readOptions } from './config';
+import { createDetached, type Detached } from './database/connection';
 import type { DatabaseClock, Site } from './database/site';
 import { Database } from './database/db';
 import { Hooks } from './hooks';
@@ -8,21 +9,47 @@ import { createScheduler } from './scheduling';
 import type { Scheduler } from './scheduling/types';
 
 /** The site, as the plugin's features see it. */
-export interface App {
-  /** The host itself. */
-  readonly strapi: Core.Strapi;
-  readonly log: Core.Strapi['log'];
+export class App {
   readonly options: Options;
   readonly db: Database;
   readonly clock: DatabaseClock;
   readonly site: Site;
   readonly hooks: Hooks;
   readonly modules: Modules;
-  readonly scheduler: Scheduler;
+  /** Runs work outside of any request and transaction; the app is made before there are any. */
+  readonly detached: Detached = createDetached();
+  private readonly parts = new Map<unknown, unknown>();
+  private made: Scheduler | undefined;
+
+  /** @param strapi the host itself */
+  constructor(readonly strapi: Core.Strapi) {
+    this.options = readOptions(strapi);
+    this.db = new Database(strapi);
+    this.clock = this.db.clock;
+    this.site = this.db.site;
+    this.hooks = new Hooks(strapi);
+    this.modules = new Modules(this);
+  }
+
+  get log(): Core.Strapi['log'] {
+    return this.strapi.log;
+  }
+
+  get scheduler(): Scheduler {
+    if (!this.made) throw new Error('The plugin switchboard is not running.');
+    return this.made;
+  }
+
   /** The result of `make` for this app: created at the first use, and once. */
-  part<T>(make: (app: App) => T): T;
+  part<T>(make: (app: App) => T): T {
+    if (!this.parts.has(make)) this.parts.set(make, make(this));
+    return this.parts.get(make) as T;
+  }
+
   /** Makes the scheduler. To be called in `register`, outside any request. */
-  prepare(): Promise<void>;
+  async prepare(): Promise<void> {
+    this.made = await createScheduler(this);
+  }
 }
 
 /** A place of an app for one thing that is set later, or exchanged. */
@@ -32,52 +59,10 @@ export interface Slot<T> {
 
 const NAME = 'plugin::switchboard.app';
 
-/** The host's container for things of the site. */
-interface Container {
-  has(name: string): boolean;
-  add(name: string, app: App): void;
-  get(name: string): App;
-}
-
-const makeApp = (strapi: Core.Strapi): App => {
-  const options = readOptions(strapi);
-  const db = new Database(strapi);
-  const parts = new Map<unknown, unknown>();
-  let scheduler: Scheduler | undefined;
-  const app: App = {
-    strapi,
-    get log() {
-      return strapi.log;
-    },
-    options,
-    db,
-    clock: db.clock,
-    site: db.site,
-    hooks: new Hooks(strapi),
-    modules: new Modules({ strapi, db, options }),
-    get scheduler() {
-      if (!scheduler) throw new Error('The plugin switchboard is not running.');
-      return scheduler;
-    },
-    part: (make) => {
-      const known = parts.get(make) as ReturnType<typeof make> | undefined;
-      if (known !== undefined) return known;
-      const made = make(app);
-      parts.set(make, made);
-      return made;
-    },
-    async prepare() {
-      scheduler = await createScheduler(app);
-    },
-  };
-  return app;
-};
-
 /** The app of a site: made at the first use, which may be another plugin's before this one is registered. */
 export const appOf = (strapi: Core.Strapi): App => {
-  const container = strapi as unknown as Container;
-  if (!container.has(NAME)) container.add(NAME, makeApp(strapi));
-  return container.get(NAME);
+  if (!strapi.has(NAME)) strapi.add(NAME, new App(strapi));
+  return strapi.get(NAME) as unknown as App;
 };
 
 /** Makes the host create a service of a class, at its first use. */

@@ -7,7 +7,6 @@ export interface RouteConfig {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   path: string;
   handler: string;
-  info?: { type?: string; apiName?: string };
   /** zod types by their names; a parameter that `query` does not name is refused. */
   request?: {
     params?: Record<string, unknown>;
@@ -37,9 +36,8 @@ export interface Feature {
   option?: FeatureId;
   contentTypes?: Record<string, { schema: unknown }>;
   /**
-   * Internal tables. Not content types on purpose: they are then never in the content manager, in
-   * GraphQL, in the content-type builder or in `strapi export`, and have no columns they do not use. Some
-   * are the plugin's own columns, in addition to the attributes of a content type.
+   * Internal tables, which are in no content manager, GraphQL or `strapi export`. Some are the plugin's
+   * own columns, in addition to the attributes of a content type.
    */
   tables?: PlainTable[];
   services?: Record<string, unknown>;

@@ -2,9 +2,11 @@ import type { Core } from '@strapi/strapi';
 import type { ContentEvents } from '../../shared/contracts/entries';
 import { access } from './access';
 import { type App, appOf } from './app';
-import { config, ineffective, misplaced } from './config';
+import { ineffective, misplaced } from './config';
+import { parseOptions } from './config/schema';
 import { crm } from './crm';
 import { watchTransactions } from './database/transactions';
+import { listenUntilClosed } from './database/written-rows';
 import { doctorOf } from './doctor';
 import { entries } from './entries';
 import { answerAbsent, closeServer, refuseForms, watchRequests } from './http/server';
@@ -49,25 +51,24 @@ const featuresOf = ({ options }: App): readonly Feature[] =>
 
 export default {
   ...parts,
+  /** The host merges `default` with the site's options, then validates. */
   config: {
-    ...config,
+    default: {},
     validator(options: unknown): void {
-      offer(config.validator(options).features);
+      offer(parseOptions(options).features);
     },
   },
   async register({ strapi }: HostContext): Promise<void> {
     watchTransactions(strapi);
+    listenUntilClosed(strapi);
     const app = appOf(strapi);
     await app.prepare();
     const present = featuresOf(app);
     watchRequests(strapi);
     for (const feature of present) await feature.register?.(app);
     const absent = features.filter((feature) => !present.includes(feature));
-    if (absent.length > 0) {
-      const answer = answerAbsent(app, present, absent);
-      strapi.server.use(answer as Parameters<typeof strapi.server.use>[0]);
-    }
-    strapi.server.use(refuseForms(app) as Parameters<typeof strapi.server.use>[0]);
+    if (absent.length > 0) strapi.server.use(answerAbsent(app, present, absent));
+    strapi.server.use(refuseForms(app));
   },
   async bootstrap({ strapi }: HostContext): Promise<void> {
     const app = appOf(strapi);
@@ -76,9 +77,7 @@ export default {
       ...ineffective(strapi),
       ...((await app.db.sqliteWarnings()) ?? []),
     ];
-    for (const warning of warnings) {
-      strapi.log.warn(`switchboard: ${warning}`);
-    }
+    for (const warning of warnings) strapi.log.warn(`switchboard: ${warning}`);
     for (const feature of featuresOf(app)) await feature.bootstrap?.(app);
   },
   async destroy({ strapi }: HostContext): Promise<void> {

@@ -2,12 +2,9 @@ import type { FeatureId, Features } from '../../shared/contracts/features';
 import type { Feature, RouteConfig } from './feature';
 import { guardedRoute, tillRoute } from './http/guarded-route';
 
-type Named = 'contentTypes' | 'services' | 'controllers' | 'policies';
+const NAMED = ['contentTypes', 'services', 'controllers', 'policies'] as const;
 
-const NAMED: readonly Named[] = ['contentTypes', 'services', 'controllers', 'policies'];
-
-const gather = <K extends Named>(features: readonly Feature[], part: K): NonNullable<Feature[K]> =>
-  Object.assign({}, ...features.map((feature) => feature[part] ?? {}));
+type Parts = { [Part in (typeof NAMED)[number]]: NonNullable<Feature[Part]> };
 
 export const isOn = ({ option }: { option?: FeatureId }, on: Features): boolean =>
   option === undefined || on[option];
@@ -19,18 +16,14 @@ type Route = { method: string; path: string };
  * The features' parts in the shape of the host's loader, and a way to leave some out.
  *
  * The loader reads a plugin's export, then the site's options, which it gives to `config.validator`,
- * then the site's extensions of the plugin, and only then takes over content types, services,
- * controllers and policies, by their enumerable keys. So `offer`, called by the validator, is in
- * time, and what is left out stays there for extensions of it (`src/extensions`) to be put upon,
- * which would else be taken for content types of their own.
+ * then the site's extensions, and only then takes over the parts, by their enumerable keys. So `offer`,
+ * called by the validator, is in time; what is left out stays there for extensions (`src/extensions`)
+ * of it, which would else be taken for content types of their own.
  */
 export const createParts = (features: readonly Feature[]) => {
-  const parts = {
-    contentTypes: gather(features, 'contentTypes'),
-    services: gather(features, 'services'),
-    controllers: gather(features, 'controllers'),
-    policies: gather(features, 'policies'),
-  };
+  const parts = Object.fromEntries(
+    NAMED.map((part) => [part, Object.assign({}, ...features.map((feature) => feature[part]))])
+  ) as Parts;
   const routes = {
     crm: { type: 'content-api', prefix: '/fw-crm/v1', routes: [] as Route[] },
     pos: { type: 'content-api', prefix: '/service-pos/v1', routes: [] as Route[] },

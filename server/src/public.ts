@@ -84,13 +84,7 @@ export interface EmailService {
 }
 
 /** Rows so far. */
-export interface ImportCounts {
-  total: number;
-  created: number;
-  updated: number;
-  unchanged: number;
-  failed: number;
-}
+export type ImportCounts = Omit<ImportReport, 'issues'>;
 
 export interface ImportWatch {
   /** The header is right, and rows come next. */

@@ -4,7 +4,7 @@ import { CRM, type EventLog, useWatchedSite } from './crm-helpers';
 import {
   CHANNELS,
   connect,
-  makeWorld,
+  copyWorld,
   PERSON_SOURCES,
   saidOf,
   type TypeName,
@@ -192,7 +192,7 @@ describeEach(databases(), 'a relation that is taken from its holder', (database)
   describe.each(channels)('through %s', (channel) => {
     describe.each(['connect', 'set'] as const)('with %s', (operation) => {
       it.each(CASES)('$what', async ({ type, record, attribute, target, expected }) => {
-        const world = await makeWorld(site);
+        const world = await copyWorld(site);
         await log.take();
         const relation = { attribute, operation, targets: [world.at(target)] };
         await write(site, channel, type, record === null ? null : world.at(record), relation);
@@ -202,7 +202,7 @@ describeEach(databases(), 'a relation that is taken from its holder', (database)
   });
 
   it('is said once for each of several holders', async () => {
-    const world = await makeWorld(site);
+    const world = await copyWorld(site);
     await connect(site, 'key', world.at('K2'), 'person', world.at('B'));
     await log.take();
     const targets = [world.at('K1'), world.at('K2')];
@@ -220,7 +220,7 @@ describeEach(databases(), 'a relation that is taken from its holder', (database)
   });
 
   it('is said of a clone that takes what can have one holder only', async () => {
-    const world = await makeWorld(site);
+    const world = await copyWorld(site);
     await log.take();
     await site.control('documents', {
       uid: 'api::person.person',
@@ -246,7 +246,7 @@ describeEach(databases(), 'a relation that is taken from its holder', (database)
   });
 
   it('keeps silent when the write that took it is rolled back', async () => {
-    const world = await makeWorld(site);
+    const world = await copyWorld(site);
     await log.take();
     const update = {
       op: 'query',
@@ -278,7 +278,7 @@ describeEach(databases(), 'a relation that is taken from its holder', (database)
     );
 
   it('is looked up only by writes to such a relation, and only while somebody listens', async () => {
-    const world = await makeWorld(site);
+    const world = await copyWorld(site);
     const [a, c, seat] = [world.at('A').id, world.at('C').id, world.at('S1').id];
     const webhook = `${CRM}/webhooks/${log.webhookId}`;
     expect(await lookups(a, { mail: 'other@example.test' })).toBe(0);

@@ -2,7 +2,7 @@ import { startWorker, type Worker } from '../support/command';
 import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
-import { sleep } from '../support/wait';
+import { sleep, waitFor } from '../support/wait';
 import {
   createWebhook,
   getWebhook,
@@ -41,7 +41,7 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     receiver.respond({});
   });
   afterEach(async () => {
-    await worker?.stop('SIGKILL');
+    await worker?.stop();
     worker = undefined;
     await removeWebhooks(site);
   }, 60_000);
@@ -108,6 +108,21 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     expect((await testWebhook(site, 999_999)).status).toBe(404);
   }, 120_000);
 
+  it('where the site is stopped meanwhile the answer is 503 at once, and nothing is sent later', async () => {
+    const { id } = await createWebhook(site, receiver.url, { events: ['task.created'] });
+    await send(site, 'task.created', {});
+    const [waiting] = await listDeliveries(site, id);
+    const from = performance.now();
+    const asked = [testWebhook(site, id), retryDelivery(site, waiting!.id)];
+    await waitFor(async () => (await openRequests()).length === 2);
+    const restarted = site.restart();
+    expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([503, 503]);
+    expect(performance.now() - from).toBeLessThan(TIMEOUT_MS + POLL_SECONDS * 1000);
+    await restarted;
+    expect(await openRequests()).toEqual([]);
+    expect(await listDeliveries(site, id)).toMatchObject([{ id: waiting!.id, tries: 0 }]);
+  }, 120_000);
+
   it('sends an old test again, and keeps it in the log where no process does', async () => {
     worker = await startWorker(site.env(), ['--only', 'webhooks']);
     const { id } = await createWebhook(site, receiver.url);
@@ -116,7 +131,7 @@ describeEach(anyDatabase(), 'sending by hand on a node that does not send', (dat
     await sleep(TIMEOUT_MS + POLL_SECONDS * 1000);
     expect((await retryDelivery(site, test!.id)).body).toMatchObject({ status: 'sent', tries: 2 });
     expect(receiver.requests).toHaveLength(2);
-    await worker.stop('SIGKILL');
+    await worker.stop();
     expect((await retryDelivery(site, test!.id)).status).toBe(503);
     expect(await listDeliveries(site, id, '?state=test')).toMatchObject([
       { id: test!.id, status: 'sent', tries: 2 },

@@ -8,6 +8,7 @@ import {
   listDeliveries,
   removeWebhook,
   removeWebhooks,
+  retryDelivery,
   sql,
 } from './delivery-support';
 
@@ -149,6 +150,7 @@ describeEach(databases(), 'the log’s retention', (database) => {
       id,
     ]);
     expect(row).toMatchObject({ status: 'failed', next_attempt_at: null });
+    expect((await retryDelivery(site, Number(row!.id))).status).toBe(404);
   });
 
   it('ends what an earlier version left of webhooks that are gone', async () => {

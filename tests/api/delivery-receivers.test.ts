@@ -36,7 +36,7 @@ const startRaw = async (say: (socket: net.Socket) => void) => {
   };
 };
 
-describe.each(['got', 'undici'])('with %s as the client, a receiver that misbehaves', (client) => {
+describe.each(['got', 'node'])('with %s as the client, a receiver that misbehaves', (client) => {
   let site: Site;
   let receiver: Receiver;
 

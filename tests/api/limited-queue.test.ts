@@ -2,16 +2,15 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { ensureTables } from '../../server/src/database/tables/plain-tables';
 import {
-  type CountedLease,
   LimitedQueue,
   orderTable,
   slotsTable,
   groupLocksTable,
 } from '../../server/src/queue/limited-queue';
-import { type NextPlace, queueTable } from '../../server/src/queue/queue';
+import { type LeasedRow, type NextPlace, queueTable } from '../../server/src/queue/queue';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { SCRATCH } from '../support/paths';
-import { type SmallSite, startSmallSite } from '../support/small-site';
+import { catchUp, type SmallSite, startSmallSite } from '../support/small-site';
 
 /** What a queue keeps of the order and the caps of its groups, on every database, over two nodes. */
 const TABLE = 'switchboard_limited';
@@ -40,7 +39,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
       await site.connection.raw('PRAGMA journal_mode = WAL');
     }
     const queue = new LimitedQueue(site.app.db, {
-      ...{ tableName: TABLE, columns: {}, groups: { tableName: GROUPS }, leaseMs: LEASE_MS },
+      ...{ tableName: TABLE, groups: { tableName: GROUPS }, leaseMs: LEASE_MS },
       ...{ order: ORDER, slots: SLOTS, locks: 'switchboard_limited_turns' },
       keysOf: async () => keys,
       freed: (groups) => freed.push(...groups),
@@ -97,7 +96,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
   };
   const settle = (
     node: Node,
-    leases: readonly CountedLease[],
+    leases: readonly LeasedRow[],
     next: NextPlace | null = null
   ): Promise<Set<number>> =>
     node.site.app.db.retrying((tx) =>
@@ -106,16 +105,18 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
         leases.map((lease) => ({ lease, next }))
       )
     );
-  const claimWithin = (
+  const claimWithin = async (
     node: Node,
     group: number,
     limit: number,
     rules: Partial<Parameters<LimitedQueue['claimLocked']>[3]>
-  ) =>
-    node.queue.withGroupLock(group, (tx) =>
+  ) => {
+    await catchUp(node.queue, [one.queue, other.queue]);
+    return node.queue.withGroupLock(group, (tx) =>
       node.queue.claimLocked(tx, group, limit, { isOrdered: false, cap: null, ...rules })
     );
-  const claim = async (group: number, limit: number, node: Node = one): Promise<CountedLease[]> =>
+  };
+  const claim = async (group: number, limit: number, node: Node = one): Promise<LeasedRow[]> =>
     (await claimWithin(node, group, limit, { isOrdered: true })).leases;
   const idsOf = (leases: readonly { id: number }[]): number[] => leases.map(({ id }) => id);
   const blocked = async (): Promise<number[]> =>
@@ -313,7 +314,7 @@ describeEach(databases(), 'a queue with order and caps', (kind) => {
     });
 
     it('is exceeded in advance by a node that alone holds any, and by nobody beside it', async () => {
-      const ahead = (own: readonly CountedLease[], limit: number) => ({
+      const ahead = (own: readonly LeasedRow[], limit: number) => ({
         ...{ atOnce: 5, except: [] },
         ahead: { own: idsOf(own), limit },
       });

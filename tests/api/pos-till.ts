@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { generateSecret } from '../../server/src/pos/rules/credentials';
-import { signBody } from '../../server/src/pos/intake/authentication';
+import { signBody } from '../support/till-signature';
 import { type Answer, send } from '../support/http';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { RECORD_SCHEMAS } from '../../server/src/pos/rules/schemas';
-import { signBody } from '../../server/src/pos/intake/authentication';
+import { signBody } from '../support/till-signature';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
 import {

@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { ensureTables, sparseColumn } from '../../server/src/database/tables/plain-tables';
+import { ensureTables } from '../../server/src/database/tables/plain-tables';
 import { getRecordStore } from '../../server/src/pos/processing/record-store';
 import {
   POS_EVENTS_TABLE,
@@ -107,7 +107,7 @@ describeEach(databases(), 'the queue of records of version 0.2.0', (kind) => {
     });
   const oldColumns = async () => {
     const left: string[] = [];
-    for (const column of ['due_at', 'owner', 'woken_by', sparseColumn('connection_id', 'due_at')])
+    for (const column of ['due_at', 'owner', 'woken_by', 'connection_id_if_due_at'])
       if (await one.connection.schema.hasColumn(POS_EVENTS_TABLE, column)) left.push(column);
     return left;
   };
@@ -139,10 +139,7 @@ describeEach(databases(), 'the queue of records of version 0.2.0', (kind) => {
     const after: OldRow[] = await events().orderBy('id');
     expect(after).toEqual(
       before.map(({ due_at: _due, owner: _owner, woken_by: _by, ...row }) => {
-        const { [sparseColumn('connection_id', 'due_at')]: _column, ...rest } = row as Record<
-          string,
-          unknown
-        >;
+        const { connection_id_if_due_at: _column, ...rest } = row as Record<string, unknown>;
         return rest;
       })
     );

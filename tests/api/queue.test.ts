@@ -13,7 +13,7 @@ import {
 } from '../../server/src/queue/queue';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { SCRATCH } from '../support/paths';
-import { type SmallSite, startSmallSite } from '../support/small-site';
+import { catchUp, type SmallSite, startSmallSite } from '../support/small-site';
 
 /** What the queue keeps on every database: the class by itself, with two pools for two nodes. */
 const TABLE = 'switchboard_test_queue';
@@ -49,7 +49,6 @@ describeEach(databases(), 'the queue', (kind) => {
     if (kind === 'sqlite') await site.connection.raw('PRAGMA journal_mode = WAL');
     const queue = new Queue(site.app.db, {
       tableName: TABLE,
-      columns: { note: 'text' },
       groups: { tableName: GROUPS, where: { active: true } },
       leaseMs: LEASE_MS,
     });
@@ -118,8 +117,14 @@ describeEach(databases(), 'the queue', (kind) => {
       )
     );
 
-  const claim = (group: number, limit: number, { queue }: Node = one): Promise<LeasedRow[]> =>
-    queue.claim([{ group, limit }]);
+  const claim = async (
+    group: number,
+    limit: number,
+    { queue }: Node = one
+  ): Promise<LeasedRow[]> => {
+    await catchUp(queue, [one.queue, other.queue]);
+    return queue.claim([{ group, limit }]);
+  };
 
   const idsOf = (leases: readonly LeasedRow[]): number[] => leases.map(({ id }) => id);
 
@@ -131,6 +136,9 @@ describeEach(databases(), 'the queue', (kind) => {
 
   const within = <T>(node: Node, work: (queue: Queue, tx: Tx) => Promise<T>): Promise<T> =>
     node.site.app.db.retrying((tx) => work(node.queue, tx));
+
+  const end = (id: number): Promise<void> =>
+    within(one, (queue, tx) => queue.move(tx, [id], { dueAt: now(), state: 'ended' }));
 
   const stateOf = async (id: number): Promise<string | null> => {
     const found = await one.queue.find(one.site.app.db.pool, [id]);
@@ -167,7 +175,7 @@ describeEach(databases(), 'the queue', (kind) => {
         expect((await one.queue.due()).get(1)).toBe(row!.dueAt);
         const [lease] = await claim(1, 1);
         expect(lease?.id).toBe(row!.id);
-        expect(await one.queue.claimOne(row!.id, 1000)).toBe('held');
+        expect(await claim(1, 1)).toEqual([]);
         await one.queue.renew([lease!]);
         await one.queue.release([lease!]);
         const [again] = await claim(1, 1);
@@ -229,20 +237,12 @@ describeEach(databases(), 'the queue', (kind) => {
       expect(await other.queue.due()).toEqual(new Map([[1, at - 3000]]));
     });
 
-    it('is not before its time, of a row that is held by hand', async () => {
-      const at = now();
-      const [id] = await insert(1, 1, at + 5000);
-      await one.queue.claimOne(id!, 1000);
-      expect(await other.queue.due()).toEqual(new Map([[1, at + 5000]]));
-    });
-
     it('says nothing of groups that are not served or gone, nor of what is parked or has ended', async () => {
       await insert(9);
       await insert(77);
       const [parked, ended] = await insert(1, 2);
       await within(one, (queue, tx) => queue.setState(tx, [parked!], 'parked', 'ready'));
-      const lease = await one.queue.claimOne(ended!, 1000);
-      await settle(one, [lease as LeasedRow], { dueAt: now(), state: 'ended' });
+      await end(ended!);
       expect(await one.queue.due()).toEqual(new Map());
       await one.site.connection(GROUPS).where({ id: 9 }).update({ active: true });
       expect([...(await other.queue.due()).keys()]).toEqual([9]);
@@ -495,42 +495,6 @@ describeEach(databases(), 'the queue', (kind) => {
     });
   });
 
-  describe('one row by hand', () => {
-    it('is leased due or not and in any state, for as long as asked, and keeps its place', async () => {
-      const dueAt = now() + 60_000;
-      const [id] = await insert(1, 1, dueAt);
-      const lease = (await one.queue.claimOne(id!, 30_000)) as LeasedRow;
-      expect(lease).toMatchObject({ id, dueAt });
-      expect(lease.leaseUntil - now()).toBeGreaterThan(25_000);
-      await one.queue.release([lease]);
-      expect(await other.queue.due()).toEqual(new Map([[1, dueAt]]));
-      await within(one, (queue, tx) => queue.setState(tx, [id!], 'parked', 'ready'));
-      const parked = (await other.queue.claimOne(id!, 1000)) as LeasedRow;
-      expect(parked.state).toBe('parked');
-      expect(await settle(other, [parked])).toEqual(new Set([id]));
-    });
-
-    it('is held while anybody else holds it, and absent where it is done', async () => {
-      const [id] = await insert(1);
-      const [lease] = await claim(1, 1);
-      expect(await other.queue.claimOne(id!, 1000)).toBe('held');
-      await lapse([lease!]);
-      const taken = (await other.queue.claimOne(id!, 1000)) as LeasedRow;
-      expect(await one.queue.claimOne(id!, 1000)).toBe('held');
-      expect(await settle(one, [lease!])).toEqual(new Set());
-      await settle(other, [taken]);
-      expect(await one.queue.claimOne(id!, 1000)).toBe('absent');
-    });
-
-    it('goes to one of many who ask at once', async () => {
-      const [id] = await insert(1);
-      const asked = await Promise.all(
-        Array.from({ length: 10 }, (_none, at) => (at % 2 ? one : other).queue.claimOne(id!, 5000))
-      );
-      expect(asked.filter((answer) => answer === 'held')).toHaveLength(9);
-    });
-  });
-
   describe('what waits for somebody', () => {
     it('is claimed by nobody until it is unparked, and is then where it was', async () => {
       const at = now() - 1000;
@@ -577,8 +541,7 @@ describeEach(databases(), 'the queue', (kind) => {
     it('is due now: what was due later, what was parked, but nothing that has ended', async () => {
       const [later, parked, ended] = await insert(1, 3, now() + 60_000);
       await within(one, (queue, tx) => queue.setState(tx, [parked!], 'parked', 'ready'));
-      const lease = (await one.queue.claimOne(ended!, 1000)) as LeasedRow;
-      await settle(one, [lease], { dueAt: now(), state: 'ended' });
+      await end(ended!);
       const forward = await within(one, (queue, tx) =>
         queue.bringForward(tx, [later!, parked!, ended!, 999_999], { note: 'woken' })
       );
@@ -629,14 +592,13 @@ describeEach(databases(), 'the queue', (kind) => {
     it('is due as it is given, whether it was in the queue or not, held or ended', async () => {
       const [held, ended] = await insert(1, 2);
       const [lease] = await claim(1, 1);
-      const other1 = (await one.queue.claimOne(ended!, 1000)) as LeasedRow;
-      await settle(one, [other1], { dueAt: now(), state: 'ended' });
+      await end(ended!);
       const at = now() - 5;
       const given = [held!, ended!, 500_000].map((id) => ({
         ...{ id, group: 1, dueAt: at },
         columns: { note: 'anew' },
       }));
-      await within(other, (queue, tx) => queue.requeue(tx, given));
+      await within(other, (queue, tx) => queue.insert(tx, given, 'replace'));
       expect(await settle(one, [lease!])).toEqual(new Set());
       const claimed = await claim(1, 9, other);
       expect(claimed.map(({ id, dueAt, columns }) => ({ id, dueAt, columns, group: 1 }))).toEqual(
@@ -649,7 +611,7 @@ describeEach(databases(), 'the queue', (kind) => {
       const row = { id: 600_000, group: 1, dueAt: now(), columns: { note: 'x' } };
       await Promise.all(
         [one, other, one, other].map((node) =>
-          within(node, (queue, tx) => queue.requeue(tx, [row]))
+          within(node, (queue, tx) => queue.insert(tx, [row], 'replace'))
         )
       );
       expect(await claim(1, 9)).toHaveLength(1);
@@ -696,7 +658,8 @@ describeEach(databases(), 'the queue', (kind) => {
       const far = now() + 60_000;
       const [due] = await insert(1);
       const [held, changed] = await insert(2, 2, far);
-      await one.queue.claimOne(held!, 5000);
+      const lease = { owner: 'somebody', leased_until: now() + 5000 };
+      await rows().where({ id: held! }).update(lease);
       await rows().where({ id: changed! }).update({ note: 'woken' });
       await reschedule([due, held, changed], null);
       await reschedule([due, held, changed], { dueAt: far + 1 });

@@ -6,7 +6,7 @@ import { type Site, startSite } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
 import { createWebhook, insertDeliveries, send, sql } from './delivery-support';
 import { BASE, createTill, saleBody, type Till } from './pos-till';
-import { signBody } from '../../server/src/pos/intake/authentication';
+import { signBody } from '../support/till-signature';
 
 const LATE = require.resolve('../support/handlers/late-plugin.js');
 

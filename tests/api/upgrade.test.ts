@@ -3,7 +3,7 @@ import {
   DELIVERY_STATES,
   type ManagedWebhook,
 } from '../../shared/contracts/webhooks';
-import { signBody } from '../../server/src/pos/intake/authentication';
+import { signBody } from '../support/till-signature';
 import { databases, describeEach, readEverything } from '../support/databases';
 import { fixtureNotes, fixtureVersions, loadFixture, startFixture } from '../support/fixtures';
 import { type Received, type Receiver, startReceiver } from '../support/receiver';

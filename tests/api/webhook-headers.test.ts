@@ -23,7 +23,7 @@ const TOKEN = 'Bearer canary-token-4711';
 const PLAIN = 'canary-plain-0815';
 const OWN = { Authorization: TOKEN, 'X-Tenant': PLAIN };
 
-describe.each(['got', 'undici'])('posted with %s', (client) => {
+describe.each(['got', 'node'])('posted with %s', (client) => {
   describeEach(anyDatabase(), 'headers of a webhook’s own', (database) => {
     let site: Site;
     let receiver: Receiver;

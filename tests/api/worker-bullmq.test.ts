@@ -49,7 +49,7 @@ describeWithRedis('workers that hear of work over Redis', () => {
       workers = await Promise.all([startWorker(site.env()), startWorker(site.env())]);
     }, 180_000);
     afterAll(async () => {
-      await Promise.all(workers.map((worker) => worker.stop('SIGKILL')));
+      await Promise.all(workers.map((worker) => worker.stop()));
       await receiver?.close();
       await redis?.close();
       await site?.stop();

@@ -66,7 +66,7 @@ describeEach(kinds, 'a web node that serves, and workers', (database) => {
     receiver.respond({});
   });
   afterEach(async () => {
-    await Promise.all(workers.map((worker) => worker.stop('SIGKILL')));
+    await Promise.all(workers.map((worker) => worker.stop()));
     workers = [];
     await removeWebhooks(site);
   }, 60_000);

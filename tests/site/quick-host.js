@@ -1,5 +1,7 @@
 'use strict';
 
+const { yup } = require('@strapi/utils');
+
 const CHANGES = ['afterCreate', 'afterCreateMany', 'afterUpdate', 'afterUpdateMany'];
 const REMOVALS = ['afterDelete', 'afterDeleteMany'];
 const MODELS = ['admin::permission', 'admin::role', 'admin::user', 'plugin::i18n.locale'];
@@ -7,6 +9,7 @@ const MODELS = ['admin::permission', 'admin::role', 'admin::user', 'plugin::i18n
 /** The host's own functions, of modules that outlive a site. */
 let generate;
 let applies;
+let validateSync;
 
 const isSuperAdmin = ({ roles = [] }) => roles.some(({ code }) => code === 'strapi-super-admin');
 
@@ -66,4 +69,35 @@ const rememberProperties = (strapi) => {
   };
 };
 
-module.exports = { keepAbilityOfSuperAdmins, rememberProperties, trustScreens };
+/**
+ * The host has yup look at each route and action of its own at each boot, which is a fifth of it. What a
+ * schema has passed once in this process it passes again: the modules that hold it are loaded once.
+ */
+const validateOnce = () => {
+  const { prototype } = Object.getPrototypeOf(yup.object().constructor);
+  if (validateSync) return;
+  validateSync = prototype.validateSync;
+  const passed = new WeakMap();
+  prototype.validateSync = function (value, options) {
+    const one = Array.isArray(value) && value.length === 1 ? value[0] : value;
+    if (
+      global.strapi?.isLoaded !== false ||
+      !options?.strict ||
+      one === null ||
+      typeof one !== 'object'
+    )
+      return validateSync.call(this, value, options);
+    if (!passed.has(this)) passed.set(this, new WeakSet());
+    if (passed.get(this).has(one)) return value;
+    const result = validateSync.call(this, value, options);
+    passed.get(this).add(one);
+    return result;
+  };
+};
+
+module.exports = {
+  keepAbilityOfSuperAdmins,
+  rememberProperties,
+  trustScreens,
+  validateOnce,
+};

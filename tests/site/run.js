@@ -40,31 +40,56 @@ const setEnvironment = (env) => {
   process.env.NODE_ENV ||= 'development';
 };
 
-/** Runs the command `switchboard` as bin/switchboard.js does, and answers with what it prints. */
-const runCommand = async (words) => {
-  const printed = { stdout: '', stderr: '' };
+/** Has `heard` told what the process prints, in place of printing it, until the function it gives is called. */
+const listen = (heard) => {
   for (const name of ['stdout', 'stderr']) {
     process[name].write = (chunk, encoding, done) => {
-      printed[name] += chunk;
+      heard(name, String(chunk));
       const written = typeof encoding === 'function' ? encoding : done;
       if (written) process.nextTick(written);
       return true;
     };
   }
+  return () => {
+    for (const name of ['stdout', 'stderr']) {
+      delete process[name].write;
+      process[name].removeAllListeners('error');
+    }
+  };
+};
+
+/** Runs the command `switchboard` as bin/switchboard.js does, and answers with what it prints. */
+const runCommand = async (words) => {
+  const printed = { stdout: '', stderr: '' };
+  const printAgain = listen((name, text) => (printed[name] += text));
   const code = await require('../../bin/lib/command').run(words);
-  for (const name of ['stdout', 'stderr']) {
-    delete process[name].write;
-    process[name].removeAllListeners('error');
-  }
+  printAgain();
   return { code, ...printed };
 };
+
+const exit = process.exit.bind(process);
+
+/**
+ * Runs `switchboard worker`, which says what it prints as it comes, and answers once it would end the
+ * process, as it does upon a signal.
+ */
+const runWorker = (words) =>
+  new Promise((resolve) => {
+    const printAgain = listen((name, text) => process.send({ printed: { [name]: text } }));
+    process.exit = (code = process.exitCode ?? 0) => {
+      process.exit = exit;
+      printAgain();
+      resolve({ code });
+    };
+    void require('../../bin/lib/command').run(words).then(process.exit);
+  });
 
 const followParent = (strapi) => {
   process.on('disconnect', async () => {
     await strapi?.destroy().catch(() => {});
-    process.exit(0);
+    exit(0);
   });
-  process.on('message', async ({ retire, boot, command }) => {
+  process.on('message', async ({ retire, boot, command, worker }) => {
     if (retire) {
       await strapi.destroy();
       restoreListeners();
@@ -76,9 +101,10 @@ const followParent = (strapi) => {
       setEnvironment(boot);
       await start();
     }
-    if (command) {
-      setEnvironment(command.env);
-      const ended = await runCommand(command.words);
+    const asked = command ?? worker;
+    if (asked) {
+      setEnvironment(asked.env);
+      const ended = await (command ? runCommand : runWorker)(asked.words);
       restoreListeners();
       followParent(null);
       process.send({ ended });

@@ -7,7 +7,7 @@ import { type Receiver, startReceiver } from '../support/receiver';
 import { createRedis, hasRedis } from '../support/redis';
 import { type Site, type SiteOptions, startSite } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
-import { signBody } from '../../server/src/pos/intake/authentication';
+import { signBody } from '../support/till-signature';
 import { arrivals, createWebhook, sql } from '../api/delivery-support';
 import { allProcessed, BASE, createItem, createTill, levelOf, saleBody } from '../api/pos-till';
 import { canOwnPostgres, createOwnPostgres, type OwnPostgres } from './lib/own-postgres';

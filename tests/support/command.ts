@@ -1,8 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
 import { count, timed } from './costs';
 import { forgetChild, isRunning, watchChild } from './leak-check';
 import { ROOT, SITE_DIR } from './paths';
+import { staysInItsSite } from './site-process';
 import { addSpare, isPlainEnv, takeProcess } from './spare-processes';
 import { waitFor } from './wait';
 
@@ -116,30 +118,79 @@ export interface Worker {
   ended: Promise<Ended>;
 }
 
-/** Starts `switchboard worker`, and does not wait for it. */
-export const spawnWorker = (env: NodeJS.ProcessEnv, words: string[] = []): Worker => {
-  const { child, output, ended } = start(['worker', ...words], { env });
+const workerOf = (
+  child: ChildProcess,
+  output: Pick<Ended, 'stdout' | 'stderr'>,
+  ended: Promise<Ended>
+): Worker => {
+  let running = true;
+  void ended.finally(() => (running = false)).catch(() => {});
   return {
     pid: child.pid,
     get running() {
-      return isRunning(child);
+      return running && isRunning(child);
     },
     said: () => output.stdout,
     log: () => output.stderr,
     stop(signal = 'SIGTERM') {
-      child.kill(signal);
+      // Where it has ended, the process may be another site's by now.
+      if (running) child.kill(signal);
       return ended;
     },
     ended,
   };
 };
 
-/** Starts `switchboard worker`, and resolves once it works. */
+/** Starts `switchboard worker` in a process of its own, and does not wait for it. */
+export const spawnWorker = (env: NodeJS.ProcessEnv, words: string[] = []): Worker => {
+  const { child, output, ended } = start(['worker', ...words], { env });
+  return workerOf(child, output, ended);
+};
+
+/** Starts it where the host's modules are loaded already. */
+const workInSpare = (env: NodeJS.ProcessEnv, words: string[]): Worker => {
+  const child = takeProcess(env, true);
+  const output = { stdout: '', stderr: '' };
+  child.stderr?.on('data', (chunk: Buffer) => (output.stderr += chunk));
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('message', ({ printed, ended: end }: { printed?: typeof output; ended?: Ended }) => {
+      const { stdout = '', stderr = '' } = printed ?? {};
+      output.stdout += stdout;
+      output.stderr += stderr;
+      if (process.env.SITE_LOG === '1') process.stderr.write(stderr);
+      if (!end) return;
+      // What could not start is half loaded.
+      if (end.code === 0) addSpare(child);
+      else child.kill('SIGKILL');
+      resolve({ code: end.code, signal: null, ...output });
+    });
+    child.once('close', (code, signal) => resolve({ code, signal, ...output }));
+  });
+  child.send({ worker: { words: ['worker', ...words], env } });
+  return workerOf(child, output, ended);
+};
+
+/** Whether the process of such a worker is like any other's afterwards: a server for health stays. */
+const leavesNothing = (env: NodeJS.ProcessEnv, words: string[]): boolean =>
+  isPlainEnv(ownEnv(env)) &&
+  !words.includes('--health-port') &&
+  (env.SITE_SETUP_FILES ?? '')
+    .split(path.delimiter)
+    .filter(Boolean)
+    .every((file) => staysInItsSite(fs.readFileSync(file, 'utf8')));
+
+/**
+ * Starts `switchboard worker`, and resolves once it works. Where that leaves nothing behind, it is in a
+ * process that ran something else before, and which it gives back when `SIGTERM` stops it.
+ */
 export const startWorker = async (
   env: NodeJS.ProcessEnv,
   words: string[] = []
 ): Promise<Worker> => {
-  const worker = spawnWorker(env, words);
+  const isPlain = leavesNothing(env, words);
+  const worker = isPlain
+    ? workInSpare({ ...process.env, NODE_OPTIONS: '', ...env }, words)
+    : spawnWorker(env, words);
   await waitFor(
     () => {
       const works = /process \d+ (sends|applies)/.test(worker.said() + worker.log());

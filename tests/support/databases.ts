@@ -167,7 +167,10 @@ export const createDatabaseLike = async (
   }
   const name = newName();
   if (kind === 'postgres') {
-    const create = `CREATE DATABASE ${name} TEMPLATE ${from.databaseName}`;
+    // The default since version 15 reads and logs each page: four times the processor time.
+    const [server] = await onPostgres(["SELECT current_setting('server_version_num') AS version"]);
+    const strategy = Number(server?.version) >= 150_000 ? 'STRATEGY file_copy' : '';
+    const create = `CREATE DATABASE ${name} TEMPLATE ${from.databaseName} ${strategy}`;
     await onPostgres([create, quickCommits(name)]);
   } else {
     await createDatabase(kind, name);

@@ -6,6 +6,8 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 const LONG = [
   ...['api/scheduler-bullmq', 'api/crm-deadlocks', 'api/worker', 'api/boot', 'api/input-edge'],
   ...['api/start-and-stop', 'api/side-by-side', 'api/recoveries', 'api/transfer', 'api/features'],
+  ...['api/crm-work-events', 'api/stock-site', 'api/mcp', 'api/delivery-outbox', 'api/journal'],
+  ...['api/playground-shop', 'api/webhook-headers', 'api/replay', 'api/pos-wire'],
   ...['api/upgrade', 'api/work-contract', 'api/crm-relations', 'api/delivery-by-hand-elsewhere'],
   ...['api/command-recover', 'api/mapping-inbox', 'api/product-writes', 'api/pos-order'],
   ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],

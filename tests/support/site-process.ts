@@ -68,9 +68,9 @@ const REACHES_THE_PROCESS = new RegExp(
   [
     /\b(globalThis|prototype)\b/,
     /\bglobal\b(?!\.switchboardTestState)/,
-    /\bprocess\b(?!\.(cpuUsage|memoryUsage|env|pid)\b)/,
+    /\bprocess\b(?!\.(cpuUsage|cwd|env|execPath|memoryUsage|pid)\b)/,
     // A compiler may have renamed it.
-    /\brequire\w*(?=[ \t]*\()(?!\(['"]node:(crypto|timers\/promises)['"]\))/,
+    /\brequire\w*(?=[ \t]*\()(?!\(['"](@strapi\/utils|node:(child_process|crypto|timers\/promises))['"]\))/,
   ]
     .map(({ source }) => source)
     .join('|')

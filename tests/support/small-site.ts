@@ -48,6 +48,7 @@ import {
 import { rollupsTable, totalsTable } from '../../server/src/webhooks/figures/rollups';
 import { journalTable, replaysTable } from '../../server/src/webhooks/journal';
 import { subscriptionsTable } from '../../server/src/webhooks/subscriptions';
+import { sleep } from './wait';
 
 /** What of the host a delivery and a till's record need, in this process: no HTTP, no admin. */
 export interface SmallSite {
@@ -73,13 +74,34 @@ export interface SmallDatabase {
   hasTables?: boolean;
 }
 
+interface SqliteConnection {
+  prepare(statement: string): unknown;
+}
+
+/** The query builder prepares each statement anew, which costs more than most of them do. */
+const prepareOnce = (connection: SqliteConnection): void => {
+  const prepare = connection.prepare.bind(connection);
+  const prepared = new Map<string, unknown>();
+  connection.prepare = (statement) => {
+    const known = prepared.get(statement) ?? prepare(statement);
+    prepared.set(statement, known);
+    return known;
+  };
+};
+
 const connect = ({ kind, name }: SmallDatabase): Knex => {
   if (kind === 'sqlite') {
     return knex({
       client: 'better-sqlite3',
       connection: { filename: name },
       useNullAsDefault: true,
-      pool: { min: 1, max: 1 },
+      pool: {
+        ...{ min: 1, max: 1 },
+        afterCreate(connection: SqliteConnection, done: (error: null) => void) {
+          prepareOnce(connection);
+          done(null);
+        },
+      },
     });
   }
   const { host, port, user, password } = SERVERS[kind];
@@ -245,4 +267,19 @@ export const startSmallSite = async (
   if (!database.hasTables) await ensureTables(strapi, TABLES);
   await app.site.load();
   return { app, strapi, connection, lines, close: () => connection.destroy() };
+};
+
+/** How far the clocks of two nodes may be from each other; a test that sets one sets it further away. */
+const CLOCKS_DIFFER_MS = 500;
+
+/**
+ * Waits until a node's clock has reached what the others' say: some milliseconds, for each reads the
+ * database's by itself. What one of them has made due now is due for it then, too.
+ */
+export const catchUp = async (
+  node: { now(): number },
+  others: readonly { now(): number }[]
+): Promise<void> => {
+  const behind = Math.max(...others.map((other) => other.now())) - node.now();
+  if (behind > 0 && behind < CLOCKS_DIFFER_MS) await sleep(behind + 1);
 };

@@ -1,4 +1,5 @@
 import childProcess, { type ChildProcess, fork } from 'node:child_process';
+import fs from 'node:fs';
 import type { Socket } from 'node:net';
 import path from 'node:path';
 import { count } from './costs';
@@ -11,13 +12,32 @@ import { SITE_DIR } from './paths';
  * all test files of a jest worker share.
  */
 const KEY = Symbol.for('switchboard.spareProcesses');
-const shared = childProcess as unknown as Record<symbol, ChildProcess[] | undefined>;
+const shared = childProcess as unknown as Record<symbol, Spare[] | undefined>;
 
-/** What a process keeps of each site adds up. */
-const SITES_A_PROCESS = 15;
+/** What a process keeps of each site adds up, though a boot takes no longer for it. */
+const SITES_A_PROCESS = 45;
+const RESIDENT_BYTES = 800e6;
 const sites = Symbol.for('switchboard.sites');
 
-const spares = (): ChildProcess[] => (shared[KEY] ??= []);
+/** 0 where the system does not tell. */
+const residentBytes = (pid: number | undefined): number => {
+  try {
+    return Number(fs.readFileSync(`/proc/${pid}/statm`, 'utf8').split(' ')[1]) * 4096;
+  } catch {
+    return 0;
+  }
+};
+
+/** The one `NODE_ENV` for which the plugin asks what the process was started with. */
+const DEVELOPMENT = 'development';
+const startedWith = Symbol.for('switchboard.startedWith');
+
+interface Spare extends ChildProcess {
+  [sites]?: number;
+  [startedWith]?: string;
+}
+
+const spares = (): Spare[] => (shared[KEY] ??= []);
 
 const handles = (child: ChildProcess): { ref(): void; unref(): void }[] =>
   [child, child.channel, child.stdout as Socket, child.stderr as Socket].filter(
@@ -25,14 +45,13 @@ const handles = (child: ChildProcess): { ref(): void; unref(): void }[] =>
   ) as { ref(): void; unref(): void }[];
 
 /** Keeps a process whose site is stopped; it ends with the test process. */
-export const addSpare = (child: ChildProcess): void => {
+export const addSpare = (child: Spare): void => {
   forgetChild(child);
-  const counted = child as ChildProcess & { [sites]?: number };
-  counted[sites] = (counted[sites] ?? 0) + 1;
+  child[sites] = (child[sites] ?? 0) + 1;
   child.removeAllListeners();
   for (const stream of [child.stdout, child.stderr]) stream?.removeAllListeners('data').resume();
   child.on('error', () => {});
-  if (counted[sites] >= SITES_A_PROCESS) {
+  if (child[sites] >= SITES_A_PROCESS || residentBytes(child.pid) > RESIDENT_BYTES) {
     child.kill('SIGKILL');
     return;
   }
@@ -40,9 +59,13 @@ export const addSpare = (child: ChildProcess): void => {
   spares().push(child);
 };
 
-const takeSpare = (): ChildProcess | undefined => {
+const takeSpare = (environment: string | undefined): Spare | undefined => {
+  const isDevelopment = environment === DEVELOPMENT;
   for (;;) {
-    const child = spares().pop();
+    const at = spares().findLastIndex(
+      (one) => (one[startedWith] === DEVELOPMENT) === isDevelopment
+    );
+    const [child] = at < 0 ? [] : spares().splice(at, 1);
     if (!child) return undefined;
     if (!isRunning(child) || !child.connected) continue;
     child.removeAllListeners();
@@ -51,19 +74,14 @@ const takeSpare = (): ChildProcess | undefined => {
   }
 };
 
-/**
- * Environment that only what is made anew at each boot looks at. `development` is the one `NODE_ENV`
- * for which the plugin asks what the process was started with.
- */
+/** Environment that only what is made anew at each boot looks at. */
 const READ_AT_EACH_BOOT =
   /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_MIDDLEWARES_FILE|SITE_PLUGINS|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_\w+)$/;
 
 /** Whether a process whose environment has these is like any other's afterwards. */
 export const isPlainEnv = (env: Record<string, string | undefined>): boolean =>
   Object.entries(env).every(([name, value]) =>
-    name === 'NODE_ENV'
-      ? value !== undefined && value !== 'development'
-      : READ_AT_EACH_BOOT.test(name)
+    name === 'NODE_ENV' ? value !== undefined : READ_AT_EACH_BOOT.test(name)
   );
 
 const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
@@ -85,9 +103,10 @@ const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
  * @param isPlain whether it may be one that ran something else before
  */
 export const takeProcess = (env: NodeJS.ProcessEnv, isPlain: boolean): ChildProcess => {
-  const spare = isPlain ? takeSpare() : undefined;
+  const spare = isPlain ? takeSpare(env.NODE_ENV) : undefined;
   if (!spare) count('processes');
-  const child = spare ?? forkSite(env);
+  const child: Spare = spare ?? forkSite(env);
+  child[startedWith] ??= env.NODE_ENV;
   watchChild(child);
   child.on('error', () => {});
   return child;

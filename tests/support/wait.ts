@@ -9,9 +9,15 @@ export const sleep = (milliseconds: number): Promise<void> => {
 };
 
 const POLL_MS = 20;
+const LONGEST_POLL_MS = 100;
+
+/** What asks a site costs both processor time: the longer it took so far, the more rarely it is asked. */
+const pauseAfter = (askedMs: number): number =>
+  Math.min(Math.max(POLL_MS, askedMs / 10), LONGEST_POLL_MS);
 
 /**
- * Polls `probe` until it gives something truthy, and resolves with that.
+ * Polls `probe` until it gives something truthy, and resolves with that. One that is asynchronous is
+ * asked ever more rarely, up to ten times a second.
  * An error of the probe counts as "not yet"; the last one is part of the message at the end.
  * @param timeout milliseconds, half a minute by default: it only costs where a test fails.
  */
@@ -20,11 +26,15 @@ export const waitFor = async <T>(
   timeout = 30_000,
   what = 'the condition'
 ): Promise<NonNullable<T>> => {
-  const deadline = Date.now() + timeout;
+  const began = Date.now();
+  const deadline = began + timeout;
   let last: unknown;
+  let milliseconds = POLL_MS;
   for (;;) {
     try {
-      last = await probe();
+      const given = probe();
+      if (given instanceof Promise) milliseconds = pauseAfter(Date.now() - began);
+      last = await given;
       if (last) return last as NonNullable<T>;
     } catch (error) {
       last = error;
@@ -33,7 +43,7 @@ export const waitFor = async <T>(
       const seen = last instanceof Error ? last.message : JSON.stringify(last);
       throw new Error(`Waited ${timeout} ms for ${what}; last seen: ${seen}`);
     }
-    count('waited', POLL_MS / 1000);
-    await pause(POLL_MS);
+    count('waited', milliseconds / 1000);
+    await pause(milliseconds);
   }
 };

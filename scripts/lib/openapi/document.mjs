@@ -266,7 +266,10 @@ const pathOf = (prefix, path) => `/api${prefix}${path.replace(/:(\w+)/g, '{$1}')
 export const openapi = ({ load, version }) => {
   const { z } = load('@strapi/utils');
   const plugin = load('./server/src/index.js').default;
-  const words = load('./server/src/pos/rules/records.js');
+  const words = {
+    ...load('./shared/contracts/pos.js'),
+    ...load('./server/src/pos/rules/records.js'),
+  };
   const { PUBLISHED_SCHEMAS } = load('./server/src/pos/rules/schemas.js');
 
   const schemas = { HostError: HOST_ERROR, ...tillSchemas(words), ...tillBodies(words) };

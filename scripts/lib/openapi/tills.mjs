@@ -29,10 +29,10 @@ const oneOf = (values, description) => ({
 
 /**
  * Schemas of answers, by name.
- * @param words  `server/src/pos/rules/records`
+ * @param words  `shared/contracts/pos` and `server/src/pos/rules/records`
  */
-export const tillSchemas = ({ EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION_MODES }) => {
-  const state = oneOf(EVENT_STATES, 'Where the record stands:');
+export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION_MODES }) => {
+  const state = oneOf(POS_EVENT_STATES, 'Where the record stands:');
   const flags = list(oneOf(EVENT_FLAGS, 'A remark:'));
   const staleLines = list(object({ sku: text, quantity: integer }));
   const movements = list(ref('TillMovement'));

@@ -8,18 +8,10 @@ import type { RouteConfig } from '../feature';
 import { controllersOf, type Endpoints, handledBy, type Shape } from '../http/endpoint';
 import type { App } from '../app';
 
-interface ActionLabel {
-  /** Heading in the host's role editor. */
-  subCategory: string;
-  displayName: string;
-}
+/** A heading in the host's role editor, and a line below it. */
+const label = (subCategory: string, displayName: string) => ({ subCategory, displayName });
 
-const label = (subCategory: string, displayName: string): ActionLabel => ({
-  subCategory,
-  displayName,
-});
-
-const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
+const LABELS: Readonly<Record<AdminAction, ReturnType<typeof label>>> = {
   'webhooks.read': label('Webhooks', 'See webhooks and their deliveries'),
   'webhooks.create': label('Webhooks', 'Create'),
   'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, send again'),
@@ -43,9 +35,18 @@ const LABELS: Readonly<Record<AdminAction, ActionLabel>> = {
   'stock.import': label('Stock', 'Import items'),
 };
 
-interface PermissionService {
-  actionProvider: { registerMany(actions: unknown[]): Promise<unknown> };
+export interface Ability {
+  can(action: string): boolean;
 }
+
+/** The used part of the host's service. */
+interface HostPermissions<Action> {
+  actionProvider: { registerMany(actions: unknown[]): Promise<unknown>; values(): Action[] };
+  engine: { generateUserAbility(user: unknown): Promise<Ability> };
+}
+
+export const hostPermissions = <Action>({ strapi }: App): HostPermissions<Action> =>
+  strapi.service('admin::permission') as unknown as HostPermissions<Action>;
 
 /** The actions that mean something on this site. */
 export const offeredActions = (app: App): AdminAction[] => {
@@ -58,48 +59,35 @@ export const offeredActions = (app: App): AdminAction[] => {
 
 /** Makes the plugin's actions known to the host's roles. The host gives each of them to super admins. */
 export const registerAdminActions = async (app: App): Promise<void> => {
-  const { actionProvider } = app.strapi.service(
-    'admin::permission'
-  ) as unknown as PermissionService;
-  await actionProvider.registerMany(
-    offeredActions(app).map((uid) => ({
-      section: 'plugins',
-      pluginName: 'switchboard',
-      uid,
-      ...LABELS[uid],
-    }))
-  );
+  const host = { section: 'plugins', pluginName: 'switchboard' };
+  const actions = offeredActions(app).map((uid) => ({ ...host, uid, ...LABELS[uid] }));
+  await hostPermissions(app).actionProvider.registerMany(actions);
 };
 
 /**
  * `config.policies` of an admin route: somebody is logged in, and their roles hold **every** one of
- * these actions. Else the host answers 401, or 403.
+ * these actions, if there are any. Else the host answers 401, or 403.
  */
 export const adminPolicies = (...actions: AdminAction[]) => [
   'admin::isAuthenticatedAdmin',
-  { name: 'admin::hasPermissions', config: { actions: actions.map(adminActionId) } },
+  ...(actions.length > 0
+    ? [{ name: 'admin::hasPermissions', config: { actions: actions.map(adminActionId) } }]
+    : []),
 ];
-
-/** A route of the admin panel that takes one action. */
-export const adminRoute = (
-  method: RouteConfig['method'],
-  path: string,
-  handler: string,
-  action: AdminAction,
-  request?: RouteConfig['request']
-): RouteConfig => ({
-  ...{ method, path, handler, ...(request && { request }) },
-  config: { policies: adminPolicies(action) },
-});
 
 /** A single object is put into `data`. */
 export const inData: Shape = (data) => ({ data });
 
 /** The routes and controllers of endpoints that the panel alone has. */
 export const adminApi = (...tables: Endpoints[]) => ({
-  routes: handledBy(tables).map(([handler, { method, path, request, may }]): RouteConfig => ({
-    ...{ method, path, handler, ...(request && { request }) },
-    config: { policies: adminPolicies(...may) },
-  })),
+  routes: handledBy(tables).map(
+    ([handler, { method, path, request, may, policies }]): RouteConfig => ({
+      method,
+      path,
+      handler,
+      ...(request && { request }),
+      config: { policies: [...adminPolicies(...may), ...policies] },
+    })
+  ),
   controllers: controllersOf(tables, inData),
 });

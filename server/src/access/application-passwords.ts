@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import { errors, z } from '@strapi/utils';
 import type { ApplicationPassword } from '../../../shared/contracts/access';
-import type { PlainTable } from '../database/tables/plain-tables';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { type WriteEvent, writtenRows } from '../database/written-rows';
 import { endpoint } from '../http/endpoint';
 import { forbidStoring } from '../http/guarded-route';
@@ -16,7 +16,7 @@ import type { Db } from '../database/db';
 const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
 
 /** Times are epoch milliseconds. `user_id` is an admin user's; `hash` is 128 hex digits. */
-export const applicationPasswordTable: PlainTable = {
+export const applicationPasswordTable = {
   tableName: APPLICATION_PASSWORDS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -24,34 +24,26 @@ export const applicationPasswordTable: PlainTable = {
     name: { type: 'string' },
     hash: { type: 'string' },
     created_at: { type: 'biginteger' },
-    last_used_at: { type: 'biginteger' },
+    last_used_at: { type: 'biginteger', null: true },
   },
   indexes: [
     { name: 'sb_app_password_hash', columns: ['hash'], type: 'unique' },
     { name: 'sb_app_password_user', columns: ['user_id'] },
   ],
-};
+} satisfies PlainTable;
 
-/** A row of `switchboard_application_passwords`, as the database driver hands it out. */
-interface ApplicationPasswordRow {
-  id: number;
-  user_id: number;
-  name: string;
-  hash: string;
-  created_at: number | string;
-  last_used_at: number | string | null;
-}
-
-/** Gives that many unpredictable bytes; `randomBytes` of `node:crypto` in production. */
-type RandomSource = (size: number) => Uint8Array;
+type ApplicationPasswordRow = RowOf<typeof applicationPasswordTable>;
 
 /** 32 characters that nobody mistakes for one another when they copy by eye: no 0, 1, l or o. */
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
 const GROUPS = 7;
 const GROUP_LENGTH = 4;
 
-/** A new application password as its owner sees it: seven groups of four, 140 random bits. */
-export const generateApplicationPassword = (random: RandomSource): string =>
+/**
+ * A new application password as its owner sees it: seven groups of four, 140 random bits.
+ * @param random gives that many unpredictable bytes
+ */
+export const generateApplicationPassword = (random: (size: number) => Uint8Array): string =>
   Array.from({ length: GROUPS }, () =>
     Array.from(random(GROUP_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')
   ).join(' ');
@@ -60,10 +52,9 @@ export const generateApplicationPassword = (random: RandomSource): string =>
 export const normalizeApplicationPassword = (typed: string): string => typed.replace(/\s+/g, '');
 
 /**
- * The stored form of an application password: HMAC-SHA512 under the site's `admin.apiToken.salt`, just as
- * the host stores its API tokens. A slow hash would protect nothing: 140 random bits cannot be guessed,
- * and it would have to be paid on every request. Being deterministic it can be looked up by index, so no
- * secret is ever compared byte by byte.
+ * The stored form of an application password: HMAC-SHA512 under the site's `admin.apiToken.salt`, as the
+ * host stores its API tokens. A slow hash would cost every request and protect nothing: 140 random bits
+ * cannot be guessed. It is looked up by index, so no secret is ever compared byte by byte.
  */
 export const hashApplicationPassword = (typed: string, salt: string): string =>
   createHmac('sha512', salt).update(normalizeApplicationPassword(typed)).digest('hex');
@@ -94,20 +85,12 @@ export class ApplicationPasswordsService {
   }
 
   /** @returns the password in clear, the only time anybody sees it. */
-  async create(
-    userId: number,
-    name: string
-  ): Promise<{ id: number; name: string; password: string }> {
+  create(userId: number, name: string): Promise<{ id: number; name: string; password: string }> {
     const password = generateApplicationPassword(randomBytes);
     const hashed = this.hash(password);
     return this.app.db.retrying(async (tx) => {
-      await rows(tx).insert({
-        user_id: userId,
-        name,
-        hash: hashed,
-        created_at: Date.now(),
-        last_used_at: null,
-      });
+      const times = { created_at: Date.now(), last_used_at: null };
+      await rows(tx).insert({ user_id: userId, name, hash: hashed, ...times });
       // Read back by the hash: what an insert returns differs between databases.
       const row: ApplicationPasswordRow = await rows(tx).where({ hash: hashed }).first();
       return { id: row.id, name: row.name, password };
@@ -115,7 +98,7 @@ export class ApplicationPasswordsService {
   }
 
   /** @returns what was revoked, or null if that user has no such password. */
-  async revoke(userId: number, id: number): Promise<ApplicationPassword | null> {
+  revoke(userId: number, id: number): Promise<ApplicationPassword | null> {
     return this.app.db.retrying(async (tx) => {
       const own = { id, user_id: userId };
       const row: ApplicationPasswordRow | undefined = await rows(tx).where(own).first();
@@ -127,16 +110,13 @@ export class ApplicationPasswordsService {
 
   /** Forgets all passwords of users that are being deleted: ids may be given out again. */
   async revokeAllOf(userIds: readonly number[]): Promise<void> {
-    if (userIds.length > 0)
-      await rows(await this.app.db.current())
-        .whereIn('user_id', [...userIds])
-        .delete();
+    if (userIds.length === 0) return;
+    const db = await this.app.db.current();
+    await rows(db).whereIn('user_id', userIds).delete();
   }
 
   /** The typed password of any user; null if there is none such. */
-  async findByPassword(
-    typed: string
-  ): Promise<{ id: number; userId: number; lastUsedAt: number | null } | null> {
+  async findByPassword(typed: string) {
     const row: ApplicationPasswordRow | undefined = await rows(await this.app.db.current())
       .where({ hash: this.hash(typed) })
       .first();
@@ -149,23 +129,19 @@ export class ApplicationPasswordsService {
   async touch({ id, lastUsedAt }: { id: number; lastUsedAt: number | null }): Promise<void> {
     const now = Date.now();
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;
+    const latest = now - LAST_USED_PRECISION_MS;
+    const isOld = (row: Knex.QueryBuilder): void => {
+      row.whereNull('last_used_at').orWhere('last_used_at', '<=', latest);
+    };
     // One of several concurrent requests writes.
-    await rows(await this.app.db.current())
-      .where({ id })
-      .where((builder: Knex.QueryBuilder) => {
-        builder
-          .whereNull('last_used_at')
-          .orWhere('last_used_at', '<=', now - LAST_USED_PRECISION_MS);
-      })
-      .update({ last_used_at: now });
+    const db = await this.app.db.current();
+    await rows(db).where({ id }).where(isOld).update({ last_used_at: now });
   }
 
   // The host refuses to boot without this salt; read late because it may come from the environment.
   private hash(typed: string): string {
-    return hashApplicationPassword(
-      typed,
-      this.app.strapi.config.get<string>('admin.apiToken.salt')
-    );
+    const salt = this.app.strapi.config.get<string>('admin.apiToken.salt');
+    return hashApplicationPassword(typed, salt);
   }
 }
 
@@ -173,8 +149,6 @@ export const getApplicationPasswords = (app: App): ApplicationPasswordsService =
   app.strapi.service(
     'plugin::switchboard.application-passwords'
   ) as unknown as ApplicationPasswordsService;
-
-const inputSchema = z.strictObject({ name: labelText(100) });
 
 const MAY = { may: 'application-passwords.manage' } as const;
 
@@ -186,14 +160,13 @@ export const applicationPasswordApi = adminApi({
     ),
     create: endpoint(
       'POST /application-passwords',
-      { ...MAY, body: inputSchema, status: 201 },
+      { ...MAY, body: z.strictObject({ name: labelText(100) }), status: 201 },
       ({ app, ctx, body }) => {
         const user = requireAdminUser(ctx);
         // An admin token may hold fewer permissions than its owner; an application password holds all.
         if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
-          throw new errors.ForbiddenError(
-            'Log in to the admin panel to make an application password'
-          );
+          const message = 'Log in to the admin panel to make an application password';
+          throw new errors.ForbiddenError(message);
         }
         const { name } = body();
         forbidStoring(ctx);

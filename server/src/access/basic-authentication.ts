@@ -1,19 +1,14 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { errors } from '@strapi/utils';
-import type { Context, Next } from 'koa';
+import type { Context } from 'koa';
 import { adminActionId } from '../../../shared/contracts/permissions';
 import { clientAddress } from '../net/client-address';
+import { type Ability, hostPermissions } from './admin-actions';
 import { getApplicationPasswords } from './application-passwords';
-import { type AdminUser, BASIC_STRATEGY } from './current-admin-user';
+import { type AdminUser, BASIC_STRATEGY, hostAuthentication } from './current-admin-user';
 import type { FailedAttempts } from './failed-attempts';
 import { adminActionFor } from './rules/content-api-actions';
 import type { App } from '../app';
-
-/** The two halves of an `Authorization: Basic` header. */
-interface BasicCredentials {
-  user: string;
-  password: string;
-}
 
 const SCHEME = /^basic(?:\s|$)/i;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -27,7 +22,7 @@ export const isBasic = (header: string | undefined): boolean => SCHEME.test(head
  * Reads a Basic header (RFC 7617, UTF-8). The first colon divides: a password may hold more of them.
  * @returns null for whatever is no well-formed Basic header.
  */
-export const parseBasic = (header: string | undefined): BasicCredentials | null => {
+export const parseBasic = (header: string | undefined) => {
   if (!header || header.length > MAX_LENGTH || !isBasic(header)) return null;
   const encoded = header.slice('basic'.length).trim();
   if (!BASE64.test(encoded)) return null;
@@ -36,14 +31,6 @@ export const parseBasic = (header: string | undefined): BasicCredentials | null 
   if (colon < 1) return null;
   return { user: decoded.slice(0, colon), password: decoded.slice(colon + 1) };
 };
-
-interface Ability {
-  can(action: string): boolean;
-}
-
-interface PermissionService {
-  engine: { generateUserAbility(user: unknown): Promise<Ability> };
-}
 
 interface StoredUser extends AdminUser {
   isActive?: boolean;
@@ -58,16 +45,9 @@ interface Route {
   config?: { auth?: false | { scope?: string[]; strategies?: unknown[] } };
 }
 
-interface State {
-  route?: Route;
-}
-
-/**
- * True for a Basic header on a route of this plugin. On any other route the header is not for us, and a
- * site that uses Basic for purposes of its own must not notice us.
- */
+/** True for a Basic header on a route of this plugin; a site may use Basic for purposes of its own. */
 const concernsUs = (ctx: Context): boolean => {
-  const { info, config } = (ctx.state as State).route ?? {};
+  const { info, config } = (ctx.state.route as Route | undefined) ?? {};
   return (
     info?.pluginName === 'switchboard' &&
     info.type === 'content-api' &&
@@ -82,9 +62,8 @@ const sameEmail = (one: string, other: string): boolean =>
   timingSafeEqual(digest(one.toLowerCase()), digest(other.toLowerCase()));
 
 /**
- * The user whose e-mail address and application password these are. The password is looked up first, by
- * its hash, and the address is only compared with its owner's: without a valid password nobody can tell
- * an address that exists from one that does not, by the answer or its time.
+ * The user whose e-mail address and application password these are. The password is looked up first, and the
+ * address is compared with its owner's: without a password nobody can tell which addresses exist.
  */
 const authenticatedUser = async (app: App, header?: string): Promise<AdminUser | null> => {
   const credentials = parseBasic(header);
@@ -104,9 +83,8 @@ const authenticatedUser = async (app: App, header?: string): Promise<AdminUser |
 
 /**
  * HTTP Basic with an admin user's e-mail address and application password, for the content API routes of
- * this plugin; docs/contract-webhooks.md#who-may. Admin roles decide what the user may do
- * (`rules/content-api-actions.ts`). Wrong credentials are a 401 and never fall through to what the public
- * may do; too many from one address are a 429.
+ * this plugin; docs/contract-webhooks.md#who-may. Wrong credentials are a 401 and never fall through to what
+ * the public may do; too many from one address are a 429.
  */
 const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
   name: BASIC_STRATEGY,
@@ -115,8 +93,7 @@ const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
     if (!concernsUs(ctx)) return { authenticated: false };
     const user = await authenticatedUser(app, ctx.request.headers.authorization);
     if (user) {
-      const permissions = app.strapi.service('admin::permission') as unknown as PermissionService;
-      const ability = await permissions.engine.generateUserAbility(user);
+      const ability = await hostPermissions(app).engine.generateUserAbility(user);
       return { authenticated: true, credentials: user, ability };
     }
     const retryAfter = await failedAttempts.charge(clientAddress(ctx));
@@ -140,25 +117,18 @@ const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
   },
 });
 
-interface HostAuthentication {
-  register(type: string, strategy: unknown): unknown;
-  authenticate(ctx: Context, next: Next): unknown;
-}
-
 /**
- * Adds the strategy and sees to it that it alone judges the requests that concern it. The host asks
- * strategies in the order of registration and takes the first "yes". Users-permissions says yes, as
- * "the public", to every request that has no Bearer token, and whether it comes before this plugin
- * depends on the site's configuration: after it we would never be asked. The host lets a route name
- * its strategies, so for these requests, and only these, the route names ours.
+ * Adds the strategy, as the only one that judges the requests that concern it. The host takes the first "yes"
+ * of its strategies, and users-permissions says yes, as "the public", to every request without a Bearer
+ * token: registered after it, ours would never be asked. So for these requests the route names it.
  */
 export const addBasicAuthentication = (app: App, failedAttempts: FailedAttempts): void => {
-  const host = app.strapi.get('auth') as unknown as HostAuthentication;
+  const host = hostAuthentication(app);
   host.register('content-api', createBasicStrategy(app, failedAttempts));
   const authenticate = host.authenticate.bind(host);
   host.authenticate = (ctx, next) => {
     if (concernsUs(ctx)) {
-      const { route } = ctx.state as State;
+      const route = ctx.state.route as Route | undefined;
       const auth = { ...(route?.config?.auth || {}), strategies: [BASIC_STRATEGY] };
       ctx.state.route = { ...route, config: { ...route?.config, auth } };
     }

@@ -1,6 +1,6 @@
 import { adminActionId } from '../../../shared/contracts/permissions';
 import { errorText } from '../runtime/text';
-import { offeredActions } from './admin-actions';
+import { hostPermissions, offeredActions } from './admin-actions';
 import type { App } from '../app';
 
 /** A permission of the host, as far as it says what is allowed. */
@@ -15,9 +15,8 @@ export const grantKey = ({ action, subject }: Grant): string =>
   subject ? `${action}|${subject}` : action;
 
 /**
- * The grants that the role has yet to get. `offered` are the keys of all that it was ever given: what is
- * among them and not in the role any more was taken away by somebody, and stays away. Grants that a later
- * version of the plugin adds are not among them, and are given once.
+ * The grants that the role has yet to get, such as those that a later version of the plugin adds.
+ * @param offered the keys of all that it was ever given: what it lacks of them was taken away on purpose
  */
 export const grantsToOffer = <G extends Grant>(
   wanted: readonly G[],
@@ -32,14 +31,11 @@ const CRM_MANAGER_CODE = 'switchboard-crm-manager';
 const NAME = 'CRM Manager';
 const DESCRIPTION = 'Manages the CRM: records, modules, webhooks, tills and stock.';
 
-interface Role {
-  id: number;
-}
-
+/** The used part of the host's service. */
 interface RoleService {
-  findOne(where: Record<string, unknown>): Promise<Role | null>;
+  findOne(where: Record<string, unknown>): Promise<{ id: number } | null>;
   exists(where: Record<string, unknown>): Promise<boolean>;
-  create(role: { name: string; code: string; description: string }): Promise<Role>;
+  create(role: { name: string; code: string; description: string }): Promise<{ id: number }>;
   addPermissions(roleId: number, permissions: readonly Grant[]): Promise<unknown>;
   hooks: {
     willResetSuperAdminPermissions: {
@@ -52,27 +48,19 @@ interface RoleService {
 type Handler = (permissions: unknown) => Promise<unknown>;
 
 interface HostAction {
-  actionId: string;
   section: string;
   subjects?: string[];
-}
-
-interface ContentTypeService {
-  getPermissionsWithNestedFields(
-    actions: HostAction[],
-    options: { restrictedSubjects: string[] }
-  ): Grant[];
 }
 
 const roles = (app: App): RoleService =>
   app.strapi.service('admin::role') as unknown as RoleService;
 
-/** Every action of the plugin that means something on this site, and every one that the content manager has on its content types. */
+/** The actions that the site offers, and all that the content manager has on the plugin's content types. */
 const wantedGrants = (app: App): Grant[] => {
-  const { actionProvider } = app.strapi.service('admin::permission') as unknown as {
-    actionProvider: { values(): HostAction[] };
+  const { actionProvider } = hostPermissions<HostAction>(app);
+  const contentTypes = app.strapi.service('admin::content-type') as unknown as {
+    getPermissionsWithNestedFields(actions: HostAction[], options: object): Grant[];
   };
-  const contentTypes = app.strapi.service('admin::content-type') as unknown as ContentTypeService;
   const actions = actionProvider.values().filter(({ section }) => section === 'contentTypes');
   const isForeign = (uid: string): boolean => !uid.startsWith('plugin::switchboard.');
   const restrictedSubjects = actions.flatMap(({ subjects }) => subjects ?? []).filter(isForeign);
@@ -84,10 +72,6 @@ const wantedGrants = (app: App): Grant[] => {
 
 const memory = (app: App) =>
   app.strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
-
-/** Its own name, unless the site has a role of that name already, which is not ours to change. */
-const freeName = async (app: App): Promise<string> =>
-  (await roles(app).exists({ name: NAME })) ? `${NAME} (Switchboard)` : NAME;
 
 /**
  * Creates the CRM Manager role, once in the life of a site, and gives it whatever it was never
@@ -102,7 +86,9 @@ const offerCrmManager = (app: App): Promise<void> =>
     let grants = grantsToOffer(wanted, remembered?.offered ?? []);
     if (!role && remembered) return;
     if (!role) {
-      const name = await freeName(app);
+      // The site may have a role of that name, which is not ours to change.
+      const isTaken = await roles(app).exists({ name: NAME });
+      const name = isTaken ? `${NAME} (Switchboard)` : NAME;
       role = await roles(app).create({ name, code: CRM_MANAGER_CODE, description: DESCRIPTION });
     } else if (!remembered) {
       // The memory was lost, the role was not: what it lacks may have been taken away on purpose.
@@ -115,8 +101,8 @@ const offerCrmManager = (app: App): Promise<void> =>
   });
 
 /**
- * Does work once, at the host's next step after the plugins' bootstrap: renewing the super admin's
- * permissions, which it does at every boot. Its roles and all actions are there by then.
+ * Does work once when the host, at each boot after the plugins' bootstrap, renews the super admin's
+ * permissions: its roles and all actions are there by then.
  * @returns what gives it up
  */
 export const whenRolesAreThere = (app: App, work: () => Promise<void>): (() => void) => {
@@ -129,20 +115,15 @@ export const whenRolesAreThere = (app: App, work: () => Promise<void>): (() => v
     return permissions;
   };
   hook.register(handler);
-  return () => {
-    hook.delete(handler);
-  };
+  return () => void hook.delete(handler);
 };
 
 /**
- * Arranges for the role to be there when the host has booted; to be called in bootstrap.
- *
- * Not done in bootstrap itself: the host creates its own roles after the plugins' bootstrap, and
- * only where no role exists at all. A role of ours before them would keep them from ever being
- * created, and asking for them earlier (`createRolesIfNoneExist()`) would create Editor without the
- * content types that later plugins bring, and Author without "only what they created", because
- * neither those actions nor the host's conditions are registered yet.
- * @returns what undoes the arrangement.
+ * Arranges in bootstrap for the role to be there when the host has booted. It is not created at once: the
+ * host creates its own roles after the plugins' bootstrap, and only where no role exists at all. Asking it
+ * for them earlier (`createRolesIfNoneExist()`) would create Editor without the content types of later
+ * plugins, and Author without "only what they created": neither is registered yet.
+ * @returns what undoes the arrangement
  */
 export const arrangeCrmManager = (app: App): (() => void) =>
   whenRolesAreThere(app, () =>

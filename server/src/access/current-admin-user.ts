@@ -1,6 +1,8 @@
+import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
+import type { Ability } from './admin-actions';
 import type { App } from '../app';
 
 /** The name under which the host knows our strategy. */
@@ -19,21 +21,23 @@ export interface AdminUser {
 export const ADMIN_SESSION_STRATEGY = 'admin';
 const ADMIN_TOKEN_STRATEGY = 'admin-token';
 
-interface AuthState {
+/** The parts that the host keeps of a request. */
+interface State {
   auth?: { strategy?: { name?: string }; credentials?: unknown };
   user?: unknown;
+  userAbility?: Ability;
+  route?: { info?: { type?: string } };
 }
 
 export const strategyOf = (ctx: Context): string | undefined =>
-  (ctx.state as AuthState).auth?.strategy?.name;
+  (ctx.state as State).auth?.strategy?.name;
 
 /**
- * The admin user behind a request, on admin routes and on those of the content API under Basic
- * authentication. Null for API tokens and users-permissions: `ctx.state.user` may hold a user there
- * too, but one of another kind, whose id means somebody else.
+ * The admin user behind a request, in the panel or under Basic authentication. Null for API tokens and
+ * users-permissions, whose `ctx.state.user` is of another kind, and its id means somebody else.
  */
 export const currentAdminUser = (ctx: Context): AdminUser | null => {
-  const state = ctx.state as AuthState;
+  const state = ctx.state as State;
   switch (strategyOf(ctx)) {
     case BASIC_STRATEGY:
       return (state.auth?.credentials as AdminUser | undefined) ?? null;
@@ -68,36 +72,18 @@ const SHOWN = {
   posEvents: { content: [], admin: 'pos-events.read' },
 } as const satisfies Record<string, { content: readonly string[]; admin: AdminAction }>;
 
-interface Ability {
-  can(action: string): boolean;
-}
+export const hostAuthentication = ({ strapi }: App): Core.Strapi['auth'] => strapi.get('auth');
 
-interface HostAuthentication {
-  verify(auth: unknown, config: { scope: string[] }): Promise<void>;
-}
-
-interface State {
-  auth?: unknown;
-  userAbility?: Ability;
-  route?: { info?: { type?: string } };
-}
-
-/**
- * True if the caller may see a part of an answer. Content API: the host's own judgement of the action, so
- * that API tokens of every kind, users-permissions roles and Basic are each judged as for a route.
- */
-export const maySee = async (
-  app: App,
-  ctx: Context,
-  what: keyof typeof SHOWN
-): Promise<boolean> => {
+/** True if the caller may see a part of an answer; in the content API, as the host judges it for a route. */
+export const maySee = async (app: App, ctx: Context, what: keyof typeof SHOWN) => {
   const { content, admin } = SHOWN[what];
   const { auth, userAbility, route } = ctx.state as State;
   if (route?.info?.type === 'admin') return userAbility?.can(adminActionId(admin)) ?? false;
-  const host = app.strapi.get('auth') as unknown as HostAuthentication;
   for (const action of content) {
     try {
-      await host.verify(auth, { scope: [`plugin::switchboard.${action}`] });
+      await hostAuthentication(app).verify(auth as never, {
+        scope: [`plugin::switchboard.${action}`],
+      });
       return true;
     } catch {
       // A refusal, whatever kind of one: who cannot be judged sees nothing.

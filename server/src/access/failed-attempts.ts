@@ -1,51 +1,47 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
-import { type ClientAddress, socketLimit } from '../net/client-address';
+import type { ClientAddress } from '../net/client-address';
 
 /** Failed Basic authentications a minute and address, past which a failing request is a 429. */
-export const FAILED_ATTEMPTS_PER_MINUTE = 30;
+const FAILED_ATTEMPTS_PER_MINUTE = 30;
 
-const limiterOf = (limit: number) => new RateLimiterMemory({ points: limit, duration: 60 });
-
-const secondsLeft = async (limiter: RateLimiterMemory, key: string): Promise<number | null> => {
-  try {
-    await limiter.consume(key);
-    return null;
-  } catch (refusal) {
-    if (!(refusal instanceof RateLimiterRes)) throw refusal;
-    return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
-  }
-};
+/** The connection of a counted proxy may have so many times as many: all its clients share it. */
+const SHARED_BY = 10;
 
 /**
- * Only failures are charged, so requests that authenticate pass however many others share their
- * address. Kept in this process's memory: it slows a guesser down and keeps the log readable; what
- * makes guessing hopeless is the length of the passwords.
+ * Failed authentications of the last minute. Requests that authenticate are not charged, so they pass
+ * however many others share their address. Kept in this process's memory: it slows a guesser down and
+ * keeps the log readable; what makes guessing hopeless is the length of the secrets.
  */
 export class FailedAttempts {
-  private readonly clients: RateLimiterMemory;
-  private readonly sockets = new Map<number, RateLimiterMemory>();
+  private readonly limiter: RateLimiterMemory;
 
-  constructor(private readonly points = FAILED_ATTEMPTS_PER_MINUTE) {
-    this.clients = limiterOf(points);
+  /** @param limit failures a minute and address */
+  constructor(limit = FAILED_ATTEMPTS_PER_MINUTE) {
+    this.limiter = new RateLimiterMemory({ points: limit * SHARED_BY, duration: 60 });
   }
 
   /**
-   * Counts one failure, by the client's address and by the connection's own.
+   * Counts one failure, by the client's address and by the connection's own: where proxies are not
+   * counted, the client writes the header, and only the connection tells clients apart.
    * @returns null, or the whole seconds until this address may fail again.
    */
-  async charge(address: ClientAddress): Promise<number | null> {
-    const { client, socket } = address;
-    const waits = [await secondsLeft(this.clients, client)];
+  async charge({ client, socket, proxiesCounted }: ClientAddress): Promise<number | null> {
+    const waits = [await this.secondsLeft(`client ${client}`, SHARED_BY)];
     if (socket !== null) {
-      waits.push(await secondsLeft(this.socketsOf(socketLimit(this.points, address)), socket));
+      const cost = proxiesCounted ? 1 : SHARED_BY;
+      waits.push(await this.secondsLeft(`socket ${socket}`, cost));
     }
     const refused = waits.filter((wait) => wait !== null);
     return refused.length > 0 ? Math.max(...refused) : null;
   }
 
-  private socketsOf(limit: number): RateLimiterMemory {
-    const limiter = this.sockets.get(limit) ?? limiterOf(limit);
-    this.sockets.set(limit, limiter);
-    return limiter;
+  private async secondsLeft(key: string, cost: number): Promise<number | null> {
+    try {
+      await this.limiter.consume(key, cost);
+      return null;
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      return Math.max(1, Math.ceil(refusal.msBeforeNext / 1000));
+    }
   }
 }

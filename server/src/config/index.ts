@@ -6,12 +6,6 @@ import { env, importDefault } from '@strapi/utils';
 import { FEATURE_IDS, type FeatureId } from '../../../shared/contracts/features';
 import { isRecord } from '../runtime/text';
 
-/** The plugin's `config` entry: the host merges `default` with the site's options, then validates. */
-export const config = {
-  default: {},
-  validator: (options: unknown): Options => parseOptions(options),
-};
-
 /** The key under which `bin/` puts its process's purpose; absent in a site's own processes. */
 const COMMAND = 'switchboard-command';
 
@@ -26,24 +20,17 @@ interface CommandProcess {
   concurrency?: number;
 }
 
-const forCommand = (
-  options: Options,
-  { sends, applies, concurrency }: CommandProcess
-): Options => ({
-  ...options,
-  webhooks: {
-    ...options.webhooks,
-    dispatch: sends,
-    concurrency: concurrency ?? options.webhooks.concurrency,
-  },
-  pos: { ...options.pos, process: applies },
-});
-
 /** The site's options with every default filled in. */
 export const readOptions = (strapi: Core.Strapi): Options => {
   const options = parseOptions(strapi.config.get('plugin::switchboard'));
   const command = strapi.config.get(COMMAND) as CommandProcess | undefined;
-  return command ? forCommand(options, command) : options;
+  if (!command) return options;
+  const { sends, applies, concurrency = options.webhooks.concurrency } = command;
+  return {
+    ...options,
+    webhooks: { ...options.webhooks, dispatch: sends, concurrency },
+    pos: { ...options.pos, process: applies },
+  };
 };
 
 export type { Options } from './schema';
@@ -60,25 +47,21 @@ const declarationIn = (file: string): Record<string, unknown> => {
   return isRecord(declared) ? declared : {};
 };
 
-/** The keys of a declaration that do nothing where they are. */
-const misplacedKeys = (declaration: object): string[] =>
-  Object.keys(declaration).filter((key) => !OF_THE_HOST.has(key));
-
 /** A line about options that stand next to `enabled`, where the host looks at none. */
 export const misplaced = (strapi: Core.Strapi): string[] => {
   const folder = strapi.dirs.dist.config;
   const files = ['plugins.js', path.join('env', process.env.NODE_ENV ?? '', 'plugins.js')];
   let keys: string[];
   try {
-    keys = files.flatMap((file) => misplacedKeys(declarationIn(path.join(folder, file))));
+    keys = files.flatMap((file) => Object.keys(declarationIn(path.join(folder, file))));
   } catch {
     // The host has read it a moment ago; a file that cannot be read twice is no reason not to boot.
     return [];
   }
-  if (keys.length === 0) return [];
-  const named = [...new Set(keys)].join(', ');
+  const named = [...new Set(keys)].filter((key) => !OF_THE_HOST.has(key));
+  if (named.length === 0) return [];
   return [
-    `${named} beside enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
+    `${named.join(', ')} beside enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
   ];
 };
 
@@ -96,13 +79,17 @@ const isGiven = (value: unknown): boolean =>
   value !== null &&
   Object.keys(value).some((name) => !ALWAYS.has(name));
 
-/** One line about each option that was given and has no effect. */
+/** One line about each option that was given and has no effect, or no longer the one it had. */
 export const ineffective = (strapi: Core.Strapi): string[] => {
   const given = strapi.config.get('plugin::switchboard') as Record<string, unknown>;
-  const { features } = readOptions(strapi);
-  return FEATURE_IDS.filter((id) => !features[id]).flatMap((id) =>
+  const { features, webhooks } = readOptions(strapi);
+  const lines = FEATURE_IDS.filter((id) => !features[id]).flatMap((id) =>
     NEEDED_BY[id]
       .filter((name) => isGiven(given[name]))
       .map((name) => `the option ${name} has no effect, because features.${id} is false`)
   );
+  if (webhooks.client === 'undici') {
+    lines.push('webhooks.client "undici" was removed, and "node" takes its place');
+  }
+  return lines;
 };

@@ -13,8 +13,8 @@ const cidrList = z.array(z.string()).superRefine((list, context) => {
 });
 
 const webhooks = z.strictObject({
-  /** The library that posts; `undici` is one that the site installs. */
-  client: z.enum(['got', 'undici']).default('got'),
+  /** The library that posts; `undici` is an earlier one, in whose place `node` posts. */
+  client: z.enum(['got', 'node', 'undici']).default('got'),
   /** Attempts under way at once on this node. */
   concurrency: positive(1000).default(64),
   /** Attempts under way at once to one webhook on this node. */
@@ -166,20 +166,18 @@ const entries = z.union(
   }
 );
 
-const mapped = source.optional();
+const mapped = Object.fromEntries(SOURCE_KINDS.map((kind) => [kind, source.optional()])) as Record<
+  (typeof SOURCE_KINDS)[number],
+  z.ZodOptional<typeof source>
+>;
 
 const sources = z
   .strictObject({
-    contact: mapped,
-    tag: mapped,
-    company: mapped,
-    deal: mapped,
-    task: mapped,
-    campaign: mapped,
+    ...mapped,
     entries: entries.optional(),
     /** Files of the media library, published as `media.*`. */
     media: z.boolean().optional(),
-  } satisfies Record<(typeof SOURCE_KINDS)[number] | 'entries' | 'media', z.ZodType>)
+  })
   .default({});
 
 /** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
@@ -196,11 +194,6 @@ export const optionsSchema = z.strictObject({
 
 export type Options = z.infer<typeof optionsSchema>;
 
-const allowedValues = (issue: { values?: unknown; keys?: unknown }): string => {
-  if (Array.isArray(issue.values)) return ` Allowed: ${issue.values.join(', ')}.`;
-  return '';
-};
-
 /**
  * Checks a site's options and fills the defaults in.
  * @throws Error that names each wrong option and what it may be; the host then refuses to boot.
@@ -211,7 +204,8 @@ export const parseOptions = (input: unknown): Options => {
   const lines = result.error.issues.map((issue) => {
     const unknownKeys = issue.code === 'unrecognized_keys' ? issue.keys : [];
     const at = ['switchboard', ...issue.path.map(String), ...unknownKeys.slice(0, 1)].join('.');
-    return `  ${at}: ${issue.message}.${allowedValues(issue as { values?: unknown })}`;
+    const allowed = 'values' in issue ? ` Allowed: ${issue.values.join(', ')}.` : '';
+    return `  ${at}: ${issue.message}.${allowed}`;
   });
   throw new Error(
     `The options of the plugin switchboard (config/plugins) are wrong:\n${lines.join('\n')}`

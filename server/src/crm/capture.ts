@@ -9,7 +9,6 @@ import {
   type HostWrite,
   inChunks,
   listenToWrites,
-  listenUntilClosed,
   lockVersions,
   lockWritten,
   type Where,
@@ -45,10 +44,9 @@ type Data = Record<string, unknown>;
 const UNPUBLISHED_TABLE = 'switchboard_unpublished';
 
 /**
- * Records of a type with draft and publish that were published once and are not now, with the last
- * version that receivers got. To unpublish is no deletion ("deleted for good"), so nothing is sent then;
- * without this memory, publishing again would look like a new record, and deleting the draft for good
- * would go unsaid.
+ * Unpublished records, with the last version that receivers got. To unpublish is no deletion, so nothing is
+ * sent then; without this memory, to publish again would look like a new record, and nobody would learn
+ * that the draft was deleted for good.
  */
 export const unpublishedTable: PlainTable = {
   tableName: UNPUBLISHED_TABLE,
@@ -62,8 +60,8 @@ export const unpublishedTable: PlainTable = {
 };
 
 /**
- * Keeps what unpublishing hides: a record that is gone from among the published ones but still there
- * (as a draft, in another language) has no event, and one that comes back is compared with what it was.
+ * Keeps what unpublishing hides: a record that is no longer published but still there (as a draft, in
+ * another language) has no event, and one that comes back is compared with what it was.
  * @param rows the records that are published now, by document id
  * @returns the changes that can still have an event
  */
@@ -84,15 +82,8 @@ const withoutUnpublished = async (
     state: string;
   }[];
   const states = new Map(remembered.map((row) => [row.document_id, row.state]));
-  const existing = new Set(
-    await readNewest(app.strapi, () =>
-      existingOf(
-        app.strapi,
-        uid,
-        ids.filter((id) => !rows.has(id))
-      )
-    )
-  );
+  const gone = ids.filter((id) => !rows.has(id));
+  const existing = new Set(await readNewest(app.strapi, () => existingOf(app.strapi, uid, gone)));
   for (const [id, change] of unsettled) {
     const state = states.get(id);
     if (existing.has(id)) {
@@ -112,7 +103,7 @@ const withoutUnpublished = async (
 interface TrackedChange {
   /** null: there was none. */
   before: Before | null;
-  /** True if its tags may have changed, so that they are read again afterwards. */
+  /** Its tags may have changed, so they are read again afterwards. */
   tags: boolean;
   /** The row as the write left it, where it need not be read again. */
   row: Entry | null;
@@ -120,7 +111,6 @@ interface TrackedChange {
   unknown: boolean;
 }
 
-/** A record that does not exist yet. */
 const NEW = { before: null, row: null, unknown: false } as const;
 
 /** The possible changes of a write with such data; null data: anything. */
@@ -154,10 +144,8 @@ const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => 
   return { keys: keys ? new Set(keys) : null, tags: false };
 };
 
-const logSkipped = (app: App, watched: WatchedSource, id: unknown, error: unknown): void => {
-  app.log.error(
-    `switchboard: no event for ${watched.source.kind} ${String(id)}: ${errorText(error)}`
-  );
+const logSkipped = (app: App, { source }: WatchedSource, id: unknown, error: unknown): void => {
+  app.log.error(`switchboard: no event for ${source.kind} ${String(id)}: ${errorText(error)}`);
 };
 
 const existingRecord = (
@@ -170,7 +158,7 @@ const existingRecord = (
     const whole = serialize(watched.source, row);
     const keys = watched.allKeys.filter((key) => !reading.keys || reading.keys.has(key));
     const payload = Object.fromEntries(keys.map((key) => [key, whole[key]]));
-    const tags = reading.tags ? tagsOf(watched.source, watched.tagSource, row) : null;
+    const tags = reading.tags ? tagsOf(watched, row) : null;
     return { before: { payload, keys, tags }, tags: reading.tags, row: null, unknown: false };
   } catch (error) {
     logSkipped(app, watched, row.documentId, error);
@@ -199,14 +187,6 @@ const isKnown = (change: TrackedChange, watched: WatchedSource, reading: Reading
 
 type RowId = number | string;
 
-/** A relation in a write, in any of the forms that the host's entity manager takes. */
-interface RelationInput {
-  /** The links that are not named go. */
-  replaces: boolean;
-  /** Row ids that come, go or stay. */
-  ids: RowId[];
-}
-
 const idsOf = (value: unknown): RowId[] => {
   const list = Array.isArray(value) ? value : [value];
   return list.flatMap((one: unknown) => {
@@ -218,7 +198,11 @@ const idsOf = (value: unknown): RowId[] => {
 const connectedIds = (value: unknown): RowId[] =>
   !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
 
-export const relationInput = (value: unknown): RelationInput => {
+/**
+ * Reads a relation in a write, in any of the forms that the host's entity manager takes: the ids of rows
+ * that come, go or stay, and whether the links that it does not name go.
+ */
+export const relationInput = (value: unknown): { replaces: boolean; ids: RowId[] } => {
   const ids = connectedIds(value);
   if (!isRecord(value) || 'id' in value) return { replaces: true, ids };
   return { replaces: value.set !== undefined, ids: [...ids, ...idsOf(value.disconnect)] };
@@ -278,9 +262,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     if (!(await this.isHeard(watched, impact))) return;
     const locked = await lockWritten(app.strapi, event);
     if (locked) {
-      const ids = [...new Set(locked.map(({ documentId }) => documentId))];
-      await this.trackDocuments(watched, ids, impact);
-      return;
+      const ids = locked.map(({ documentId }) => documentId);
+      return this.trackDocuments(watched, ids, impact);
     }
     // One row, by its id: it is locked as it is read.
     const where = event.params.where as Where;
@@ -295,11 +278,10 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /**
-   * Tracks the records that a write changes without naming them. They are at the other end of a relation
-   * that it edits: a tag that takes contacts on, a company that is deleted. Or they are at the same end,
-   * where a record has one holder at most: the host takes it from the previous holder without a
-   * lifecycle. The written rows are locked first: a write that links a record to one that is being
-   * deleted waits, or has done so before the records are looked for.
+   * Tracks the records that a write changes without naming them: at the other end of a relation that it
+   * edits (a tag that takes contacts on, a company that is deleted), or at the same end, where a record has
+   * one holder at most and the host takes it from the previous one without a lifecycle. The written rows are
+   * locked first: a write that links a record to one that is being deleted waits, or came before.
    */
   async trackRelated(
     plan: WatchPlan,
@@ -339,10 +321,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  /**
-   * Tracks documents that are about to change, reading of each what is not known yet. Each is locked
-   * before it is read: of two writers that overlap, the second one compares with what the first one left.
-   */
+  /** Tracks documents before they change. Each is locked, so that overlapping writers take turns. */
   async trackDocuments(
     watched: WatchedSource,
     documentIds: readonly string[],
@@ -394,12 +373,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     watched: WatchedSource,
     changes: Changes<TrackedChange>
   ): Promise<void> {
-    const rows = new Map<string, Entry>();
-    const unread: string[] = [];
-    for (const [id, { row }] of changes) {
-      if (row) rows.set(id, row);
-      else unread.push(id);
-    }
+    const rows = new Map(changes.flatMap(([id, { row }]) => (row ? [[id, row] as const] : [])));
+    const unread = changes.map(([id]) => id).filter((id) => !rows.has(id));
     if (unread.length > 0) {
       const reading = { keys: null, tags: changes.some(([, { tags }]) => tags) };
       const where = { documentId: { $in: unread } };
@@ -410,10 +385,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const tracked = watched.draftAndPublish
       ? await withoutUnpublished(this.app, watched, changes, rows)
       : changes;
-    if (watched.form) {
-      await this.submitEntries(watched, tracked, rows);
-      return;
-    }
+    if (watched.form) return this.submitEntries(watched, tracked, rows);
     const subscriptions = await this.subscriptions(watched.events);
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
@@ -431,20 +403,18 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     row: Entry | undefined
   ): CrmEvent[] {
     if (unknown) return [];
-    const { app } = this;
-    const { source, tagSource, bookkeeping } = watched;
+    const { source, bookkeeping } = watched;
     try {
-      const after = row
-        ? {
-            payload: serialize(source, row),
-            tags: tags ? tagsOf(source, tagSource, row) : null,
-          }
-        : null;
-      const origin = () => currentOrigin(app);
-      return KIND_RULES[source.kind]?.derive({ before, after, origin, bookkeeping }) ?? [];
+      const after = row && {
+        payload: serialize(source, row),
+        tags: tags ? tagsOf(watched, row) : null,
+      };
+      const origin = () => currentOrigin(this.app);
+      const change = { before, after: after ?? null, origin, bookkeeping };
+      return KIND_RULES[source.kind]?.derive(change) ?? [];
     } catch (error) {
       // A computed field that fails costs its event; it never costs the site its write.
-      logSkipped(app, watched, id, error);
+      logSkipped(this.app, watched, id, error);
       return [];
     }
   }
@@ -492,11 +462,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  private async trackWhere(
-    watched: WatchedSource,
-    where: Where,
-    impact: WriteImpact
-  ): Promise<void> {
+  private async trackWhere(watched: WatchedSource, where: Where, impact: WriteImpact) {
     for await (const ids of documentIdsOf(this.app.strapi, watched.uid, { where })) {
       await this.trackDocuments(watched, ids, impact);
     }
@@ -507,10 +473,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const id = String(row.documentId);
     const change = changes.get(id);
     const found = existingRecord(this.app, watched, row, reading);
-    if (!change) {
-      changes.set(id, found);
-      return;
-    }
+    if (!change) return void changes.set(id, found);
     change.row = null;
     if (!change.before || !found.before) return;
     change.before = mergeBefore(change.before, found.before);
@@ -520,22 +483,18 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
 
 const writes = new UnitsOfWork<CrmWrite>();
 
-/**
- * Makes several statements of the plugin's own one unit of work: part of the one that is being tracked,
- * or one of its own.
- * @param events that it may cause
- */
+/** Makes several statements one unit of work, or a part of the tracked one. @param events it may cause */
 export const inUnitOfWork = <T>(
   app: App,
   events: readonly string[],
   work: (write: CrmWrite) => Promise<T>
 ): Promise<T> => {
   const outer = writes.tracked;
-  if (outer) return work(outer);
+  if (outer) return outer.include(() => work(outer));
   return writes.enter(new CrmWrite(app, true), events, (write) => write.run(() => work(write)));
 };
 
-/** Writes to a type that is only the other end of a relation matter only where they edit it. */
+/** Writes to the other end of a relation matter only if they edit it. */
 const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean => {
   if (plan.byUid.has(uid)) return true;
   const relations = plan.relationsByTarget.get(uid);
@@ -546,17 +505,16 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
 };
 
 /**
- * Makes each write to a watched type a unit of work, in a transaction where it has none.
- *
- * The host runs `strapi.db.query(uid).create()` and its like without one: it inserts the row, then
- * calls the lifecycles. An event queued there could be kept while its write fails, or the other way
- * round. Only the document service brings a transaction along. So the entity manager's own methods
- * are wrapped, for watched types alone.
+ * Makes each write to a watched type a unit of work, in a transaction where it has none: the host runs
+ * `strapi.db.query(uid).create()` and its like without one, and an event could be kept while its write
+ * fails, or the other way round.
  */
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
     const { uid } = hostWrite;
-    if (silenced.has(app) || writes.tracked || !concerns(plan, hostWrite)) return run();
+    if (silenced.has(app) || !concerns(plan, hostWrite)) return run();
+    const outer = writes.tracked;
+    if (outer) return outer.include(run);
     const events = plan.eventsByUid.get(uid) ?? [];
     const sources = plan.byUid.get(uid) ?? [];
     return inTurn(app.strapi, () =>
@@ -588,10 +546,10 @@ const trackNamedDocument = async (
 };
 
 /**
- * Makes one call of the document service one unit of work where it writes several rows: publishing
- * deletes the old published row and inserts a new one, a component's row is written before its
- * owner's, a clone copies relations last. Any other call has one write, which `wrapWrites` sees; its
- * context begins here, because here the host has not opened its transaction yet.
+ * Makes a call of the document service one unit of work where it writes several rows: publishing deletes
+ * the published row and inserts another, a component's row is written before its owner's, a clone copies
+ * relations last. Any other call has one write, which `wrapWrites` sees; its context begins here, before
+ * the host opens its transaction.
  */
 const wrapDocuments = (app: App, plan: WatchPlan): void =>
   aroundCalls(app.strapi, async (call, run) => {
@@ -609,21 +567,12 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     });
   });
 
-interface LifecycleEvent extends WriteEvent {
-  params: WriteEvent['params'] & { data?: Data | Data[]; select?: unknown };
-  result?: unknown;
-}
-
-/**
- * Watches every write to a watched type, single and bulk, of any origin. It only tracks what is about to
- * change; comparing and publishing come at the end of the unit of work.
- */
+/** Tracks what every write to a watched type is about to change, single and bulk, of any origin. */
 const watchWrites = (app: App, plan: WatchPlan): void => {
-  const beforeCreate = async (event: LifecycleEvent): Promise<void> => {
+  const beforeCreate = async (event: WriteEvent): Promise<void> => {
     const write = writes.tracked;
     if (!write) return;
-    const { data = [] } = event.params;
-    const rows = Array.isArray(data) ? data : [data];
+    const rows = [event.params.data ?? []].flat() as Data[];
     for (const watched of plan.byUid.get(event.model.uid) ?? []) {
       await write.trackCreated(watched, rows);
     }
@@ -632,7 +581,7 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
 
   const beforeChange =
     (action: 'update' | 'delete') =>
-    async (event: LifecycleEvent): Promise<void> => {
+    async (event: WriteEvent): Promise<void> => {
       const write = writes.tracked;
       if (!write) return;
       for (const watched of plan.byUid.get(event.model.uid) ?? []) {
@@ -644,7 +593,7 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
   listenToWrites(app.strapi, plan.uids, {
     beforeCreate,
     beforeCreateMany: beforeCreate,
-    afterCreate({ model, params, result }: LifecycleEvent) {
+    afterCreate({ model, params, result }: WriteEvent & { result?: unknown }) {
       for (const watched of plan.byUid.get(model.uid) ?? []) {
         writes.tracked?.keepRow(watched, params as { data?: Data }, result);
       }
@@ -665,7 +614,6 @@ export class SourcesService {
     silenced.delete(this.app);
     if (this.isListening) return;
     this.isListening = true;
-    listenUntilClosed(this.app.strapi);
     const plan = getWatchPlan(this.app);
     wrapDocuments(this.app, plan);
     wrapWrites(this.app, plan);

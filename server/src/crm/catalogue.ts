@@ -7,22 +7,15 @@ import {
   type Task,
 } from '../../../shared/contracts/crm';
 import type { ModuleId } from '../../../shared/contracts/modules';
+import type { EventDeclaration } from '../hooks';
 import { SHAPES } from './resources/schemas';
 
-/** An event of the CRM; what `docs/events.md`, the AsyncAPI document and the picker are made of. */
-interface EventDefinition {
-  label: string;
-  group: string;
-  module?: ModuleId;
-  description: string;
-  /** JSON Schema 2020-12 of `data`. */
-  schema: Record<string, unknown>;
-  example: unknown;
-}
+/** `docs/events.md`, the AsyncAPI document and the picker are made of these. */
+type Declarations = Readonly<
+  Record<string, Required<Omit<EventDeclaration, 'module'>> & Pick<EventDeclaration, 'module'>>
+>;
 
-type EventDefinitions = Readonly<Record<string, EventDefinition>>;
-
-/** Additional keys are allowed for: a payload hook may add some, and v1 only adds. */
+/** JSON Schema 2020-12. Additional keys are allowed: a payload hook may add some, and v1 only adds. */
 const jsonSchema = (shape: z.ZodType): Record<string, unknown> => {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(shape, {
     override({ jsonSchema: node }) {
@@ -32,19 +25,17 @@ const jsonSchema = (shape: z.ZodType): Record<string, unknown> => {
   return schema;
 };
 
-interface EventInput extends Omit<EventDefinition, 'schema' | 'group' | 'module'> {
-  data: z.ZodType;
-}
+type Event = Omit<Declarations[string], 'group' | 'module' | 'schema'> & { data: z.ZodType };
 
-const defineGroup = (
-  group: string,
+const group = (
+  name: string,
   module: ModuleId | undefined,
-  events: Record<string, EventInput>
-): EventDefinitions =>
+  events: Record<string, Event>
+): Declarations =>
   Object.fromEntries(
-    Object.entries(events).map(([name, { data, ...rest }]) => [
-      name,
-      { ...rest, group, ...(module && { module }), schema: jsonSchema(data) },
+    Object.entries(events).map(([event, { data, ...rest }]) => [
+      event,
+      { ...rest, group: name, ...(module && { module }), schema: jsonSchema(data) },
     ])
   );
 
@@ -82,11 +73,7 @@ const contactExample: Contact = {
   fields: { favourite_colour: 'green' },
 };
 
-const tagExample = {
-  id: 't6a9c3e7g1i5k8m2o4q0s3uw',
-  slug: 'newsletter',
-  name: 'Newsletter',
-};
+const tagExample = { id: 't6a9c3e7g1i5k8m2o4q0s3uw', slug: 'newsletter', name: 'Newsletter' };
 
 const companyExample: Company = {
   id: 'c4f7h1j9l3n6p0s2u5x8z1bd',
@@ -142,264 +129,246 @@ const taskExample: Task = {
   dates: { ...dates, completed_at: null, trashed_at: null },
 };
 
-const doneTaskExample: Task = {
-  ...taskExample,
-  status: 'done',
-  outcome: 'Renewed for a year',
-  dates: { ...taskExample.dates, completed_at: '2026-03-12T10:24:00.000+00:00' },
-};
-
 const CAMPAIGN_ID = 'm5o8q1s4u7w0y3a6c9e2g5ik';
 
-const source = z.enum(CHANGE_SOURCES);
-const tagging = z.object({ contact: contactShape, tag: SHAPES.tag, source });
+const contact = { data: contactShape, example: contactExample };
+const company = { data: companyShape, example: companyExample };
+const tagging = z.object({
+  contact: contactShape,
+  tag: SHAPES.tag,
+  source: z.enum(CHANGE_SOURCES),
+});
 const taggingExample = { contact: contactExample, tag: tagExample, source: 'admin' };
-
-const contactEvents = defineGroup('Contacts', undefined, {
-  'contact.created': {
-    label: 'Contact created',
-    description: 'A contact is added: by hand, by a form, by an import or through the API.',
-    data: contactShape,
-    example: contactExample,
-  },
-  'contact.updated': {
-    label: 'Contact updated',
-    description:
-      'Details of a contact change. `changed` names the keys that differ, custom fields as `fields.<name>`.',
-    data: z.object({ contact: contactShape, changed: z.array(z.string()).min(1) }),
-    example: { contact: contactExample, changed: ['phone', 'fields.favourite_colour'] },
-  },
-  'contact.deleted': {
-    label: 'Contact deleted',
-    description: 'A contact is deleted for good. Moving it to the bin is an update.',
-    data: z.object({ id: z.string(), email: z.string().nullable() }),
-    example: { id: contactExample.id, email: contactExample.email },
-  },
-  'contact.tagged': {
-    label: 'Tag added to a contact',
-    description: 'A tag is added to a contact, from whichever side. `source` tells by what.',
-    data: tagging,
-    example: taggingExample,
-  },
-  'contact.untagged': {
-    label: 'Tag removed from a contact',
-    description: 'A tag is removed from a contact, or the tag itself is deleted.',
-    data: tagging,
-    example: { ...taggingExample, source: 'api' },
-  },
-  'contact.subscribed': {
-    label: 'Contact subscribed',
-    description: 'A contact subscribes to e-mail; confirming a double opt-in is such a moment.',
-    data: contactShape,
-    example: contactExample,
-  },
-  'contact.unsubscribed': {
-    label: 'Contact unsubscribed',
-    description: 'A contact unsubscribes from e-mail.',
-    data: contactShape,
-    example: {
-      ...contactExample,
-      status: 'unsubscribed',
-      dates: { ...contactExample.dates, unsubscribed_at: '2026-03-09T14:30:00.000+00:00' },
-    },
-  },
+const aboutEmail = z.object({ campaign_id: z.string().nullable(), contact: contactShape });
+const emailTo = (status?: string) => ({
+  campaign_id: CAMPAIGN_ID,
+  contact: status ? { ...contactExample, status } : contactExample,
 });
-
-const answer = z.object({
-  id: z.string(),
-  label: z.string(),
-  type: z.string(),
-  value: z.unknown(),
-});
-
-const formEvents = defineGroup('Forms', undefined, {
-  'form.submitted': {
-    label: 'Form submitted',
-    description:
-      'A contact or booking form that adds its sender to the CRM is sent. The contact is up to date by then.',
-    data: z.object({
-      contact: contactShape,
-      new_contact: z.boolean(),
-      form_id: z.string(),
-      form_title: z.string(),
-      entry_id: z.string(),
-      answers: z.array(answer),
-    }),
-    example: {
-      contact: contactExample,
-      new_contact: true,
-      form_id: 'api::enquiry.enquiry',
-      form_title: 'Enquiry',
-      entry_id: 'f7h0j3l6n9p2r5t8v1x4z7bd',
-      answers: [
-        { id: 'email', label: 'Email', type: 'email', value: contactExample.email },
-        { id: 'message', label: 'Message', type: 'text', value: 'When can you come?' },
-      ],
-    },
-  },
-});
-
-const about = z.object({ campaign_id: z.string().nullable(), contact: contactShape });
-const aboutExample = { campaign_id: CAMPAIGN_ID, contact: contactExample };
-
-const marketingEvents = defineGroup('Email marketing', 'email_marketing', {
-  'email.opened': {
-    label: 'Email opened',
-    description: 'A campaign email is opened by a person; opens by security scanners do not count.',
-    data: about,
-    example: aboutExample,
-  },
-  'email.clicked': {
-    label: 'Email link clicked',
-    description: 'A person clicks a link in a campaign email; clicks by scanners do not count.',
-    data: about.extend({ url: z.string() }),
-    example: { ...aboutExample, url: 'https://example.com/spring-offer' },
-  },
-  'email.bounced': {
-    label: 'Email bounced',
-    description:
-      'A campaign email bounces. After a hard bounce the contact has the status `bounced`.',
-    data: about,
-    example: { ...aboutExample, contact: { ...contactExample, status: 'bounced' } },
-  },
-  'email.complained': {
-    label: 'Email marked as spam',
-    description:
-      'A campaign email is marked as spam. The contact then has the status `complained`.',
-    data: about,
-    example: { ...aboutExample, contact: { ...contactExample, status: 'complained' } },
-  },
-  'campaign.sent': {
-    label: 'Campaign sent',
-    description: 'A campaign finishes sending.',
-    data: z.object({
-      id: z.string(),
-      title: z.string().nullable(),
-      subject: z.string().nullable(),
-      total: z.number().int(),
-      sent: z.number().int(),
-      failed: z.number().int(),
-    }),
-    example: {
-      id: CAMPAIGN_ID,
-      title: 'Spring offer',
-      subject: 'Ten percent off every engine',
-      total: 1000,
-      sent: 993,
-      failed: 7,
-    },
-  },
-});
-
-const conversationEvents = defineGroup('Email conversations', 'email_conversations', {
-  'email.received': {
-    label: 'Email received',
-    description: 'A reply of a contact is received by email.',
-    data: z.object({
-      contact: contactShape,
-      subject: z.string().nullable(),
-      from: z.string().nullable(),
-      text: z.string().nullable(),
-      deal_id: z.string().nullable(),
-    }),
-    example: {
-      contact: contactExample,
-      subject: 'Re: Ten percent off every engine',
-      from: contactExample.email,
-      text: 'Does the offer include delivery?',
-      deal_id: dealExample.id,
-    },
-  },
-});
-
-const taskEvents = defineGroup('Tasks', undefined, {
-  'task.created': {
-    label: 'Task created',
-    description: 'A task, call or meeting is added.',
-    data: taskShape,
-    example: taskExample,
-  },
-  'task.completed': {
-    label: 'Task completed',
-    description: 'A task, call or meeting is done; `outcome` says how it went.',
-    data: taskShape,
-    example: doneTaskExample,
-  },
-});
-
-const companyEvents = defineGroup('Companies', 'companies', {
-  'company.created': {
-    label: 'Company created',
-    description: 'A company is added.',
-    data: companyShape,
-    example: companyExample,
-  },
-  'company.updated': {
-    label: 'Company updated',
-    description: 'Details of a company change.',
-    data: companyShape,
-    example: companyExample,
-  },
-  'company.deleted': {
-    label: 'Company deleted',
-    description: 'A company is deleted for good; `data` is the company as it was.',
-    data: companyShape,
-    example: companyExample,
-  },
-});
-
+const changed = z.array(z.string()).min(1);
 const stage = z.union([z.string(), z.number()]).nullable();
 
-const dealEvents = defineGroup('Deals', 'sales_pipeline', {
-  'deal.created': {
-    label: 'Deal created',
-    description: 'A deal is added.',
-    data: dealShape,
-    example: dealExample,
-  },
-  'deal.updated': {
-    label: 'Deal updated',
-    description: 'A deal is changed. `changed` names the keys that differ.',
-    data: dealShape.extend({ changed: z.array(z.string()).min(1) }),
-    example: { ...dealExample, changed: ['value'] },
-  },
-  'deal.stage_changed': {
-    label: 'Deal moved to another stage',
-    description: 'A deal moves stage; sent beside `deal.updated`.',
-    data: z.object({ deal: dealShape, from_stage_id: stage, to_stage_id: stage }),
-    example: {
-      deal: dealExample,
-      from_stage_id: 's0a3c6e9g2i5k8m1o4q7s0uw',
-      to_stage_id: dealExample.stage_id,
+/** In the order of the contract's table (docs/contract-webhooks.md#events); `ping` is not the CRM's. */
+export const CRM_EVENTS: Declarations = {
+  ...group('Contacts', undefined, {
+    'contact.created': {
+      label: 'Contact created',
+      description: 'A contact is added: by hand, by a form, by an import or through the API.',
+      ...contact,
     },
-  },
-  'deal.won': {
-    label: 'Deal won',
-    description: 'A deal is closed as won.',
-    data: dealShape,
-    example: closedDealExample('won'),
-  },
-  'deal.lost': {
-    label: 'Deal lost',
-    description: 'A deal is closed as lost; `reason` says why.',
-    data: dealShape.extend({ reason: z.string().nullable() }),
-    example: { ...closedDealExample('lost'), reason: 'Budget was cut' },
-  },
-  'deal.deleted': {
-    label: 'Deal deleted',
-    description: 'A deal is deleted for good. Moving it to the bin is an update.',
-    data: z.object({ id: z.string(), title: z.string().nullable() }),
-    example: { id: dealExample.id, title: dealExample.title },
-  },
-});
-
-/** Every event of the CRM, in the order of the contract's table (docs/contract-webhooks.md#events); `ping` is not the CRM's. */
-export const CRM_EVENTS: EventDefinitions = {
-  ...contactEvents,
-  ...formEvents,
-  ...taskEvents,
-  ...companyEvents,
-  ...dealEvents,
-  ...marketingEvents,
-  ...conversationEvents,
+    'contact.updated': {
+      label: 'Contact updated',
+      description:
+        'Details of a contact change. `changed` names the keys that differ, custom fields as `fields.<name>`.',
+      data: z.object({ contact: contactShape, changed }),
+      example: { contact: contactExample, changed: ['phone', 'fields.favourite_colour'] },
+    },
+    'contact.deleted': {
+      label: 'Contact deleted',
+      description: 'A contact is deleted for good. Moving it to the bin is an update.',
+      data: z.object({ id: z.string(), email: z.string().nullable() }),
+      example: { id: contactExample.id, email: contactExample.email },
+    },
+    'contact.tagged': {
+      label: 'Tag added to a contact',
+      description: 'A tag is added to a contact, from whichever side. `source` tells by what.',
+      data: tagging,
+      example: taggingExample,
+    },
+    'contact.untagged': {
+      label: 'Tag removed from a contact',
+      description: 'A tag is removed from a contact, or the tag itself is deleted.',
+      data: tagging,
+      example: { ...taggingExample, source: 'api' },
+    },
+    'contact.subscribed': {
+      label: 'Contact subscribed',
+      description: 'A contact subscribes to e-mail; confirming a double opt-in is such a moment.',
+      ...contact,
+    },
+    'contact.unsubscribed': {
+      label: 'Contact unsubscribed',
+      description: 'A contact unsubscribes from e-mail.',
+      data: contactShape,
+      example: {
+        ...contactExample,
+        status: 'unsubscribed',
+        dates: { ...contactExample.dates, unsubscribed_at: '2026-03-09T14:30:00.000+00:00' },
+      },
+    },
+  }),
+  ...group('Forms', undefined, {
+    'form.submitted': {
+      label: 'Form submitted',
+      description:
+        'A contact or booking form that adds its sender to the CRM is sent. The contact is up to date by then.',
+      data: z.object({
+        contact: contactShape,
+        new_contact: z.boolean(),
+        form_id: z.string(),
+        form_title: z.string(),
+        entry_id: z.string(),
+        answers: z.array(
+          z.object({ id: z.string(), label: z.string(), type: z.string(), value: z.unknown() })
+        ),
+      }),
+      example: {
+        contact: contactExample,
+        new_contact: true,
+        form_id: 'api::enquiry.enquiry',
+        form_title: 'Enquiry',
+        entry_id: 'f7h0j3l6n9p2r5t8v1x4z7bd',
+        answers: [
+          { id: 'email', label: 'Email', type: 'email', value: contactExample.email },
+          { id: 'message', label: 'Message', type: 'text', value: 'When can you come?' },
+        ],
+      },
+    },
+  }),
+  ...group('Tasks', undefined, {
+    'task.created': {
+      label: 'Task created',
+      description: 'A task, call or meeting is added.',
+      data: taskShape,
+      example: taskExample,
+    },
+    'task.completed': {
+      label: 'Task completed',
+      description: 'A task, call or meeting is done; `outcome` says how it went.',
+      data: taskShape,
+      example: {
+        ...taskExample,
+        status: 'done',
+        outcome: 'Renewed for a year',
+        dates: { ...taskExample.dates, completed_at: '2026-03-12T10:24:00.000+00:00' },
+      },
+    },
+  }),
+  ...group('Companies', 'companies', {
+    'company.created': {
+      label: 'Company created',
+      description: 'A company is added.',
+      ...company,
+    },
+    'company.updated': {
+      label: 'Company updated',
+      description: 'Details of a company change.',
+      ...company,
+    },
+    'company.deleted': {
+      label: 'Company deleted',
+      description: 'A company is deleted for good; `data` is the company as it was.',
+      ...company,
+    },
+  }),
+  ...group('Deals', 'sales_pipeline', {
+    'deal.created': {
+      label: 'Deal created',
+      description: 'A deal is added.',
+      data: dealShape,
+      example: dealExample,
+    },
+    'deal.updated': {
+      label: 'Deal updated',
+      description: 'A deal is changed. `changed` names the keys that differ.',
+      data: dealShape.extend({ changed }),
+      example: { ...dealExample, changed: ['value'] },
+    },
+    'deal.stage_changed': {
+      label: 'Deal moved to another stage',
+      description: 'A deal moves stage; sent beside `deal.updated`.',
+      data: z.object({ deal: dealShape, from_stage_id: stage, to_stage_id: stage }),
+      example: {
+        deal: dealExample,
+        from_stage_id: 's0a3c6e9g2i5k8m1o4q7s0uw',
+        to_stage_id: dealExample.stage_id,
+      },
+    },
+    'deal.won': {
+      label: 'Deal won',
+      description: 'A deal is closed as won.',
+      data: dealShape,
+      example: closedDealExample('won'),
+    },
+    'deal.lost': {
+      label: 'Deal lost',
+      description: 'A deal is closed as lost; `reason` says why.',
+      data: dealShape.extend({ reason: z.string().nullable() }),
+      example: { ...closedDealExample('lost'), reason: 'Budget was cut' },
+    },
+    'deal.deleted': {
+      label: 'Deal deleted',
+      description: 'A deal is deleted for good. Moving it to the bin is an update.',
+      data: z.object({ id: z.string(), title: z.string().nullable() }),
+      example: { id: dealExample.id, title: dealExample.title },
+    },
+  }),
+  ...group('Email marketing', 'email_marketing', {
+    'email.opened': {
+      label: 'Email opened',
+      description:
+        'A campaign email is opened by a person; opens by security scanners do not count.',
+      data: aboutEmail,
+      example: emailTo(),
+    },
+    'email.clicked': {
+      label: 'Email link clicked',
+      description: 'A person clicks a link in a campaign email; clicks by scanners do not count.',
+      data: aboutEmail.extend({ url: z.string() }),
+      example: { ...emailTo(), url: 'https://example.com/spring-offer' },
+    },
+    'email.bounced': {
+      label: 'Email bounced',
+      description:
+        'A campaign email bounces. After a hard bounce the contact has the status `bounced`.',
+      data: aboutEmail,
+      example: emailTo('bounced'),
+    },
+    'email.complained': {
+      label: 'Email marked as spam',
+      description:
+        'A campaign email is marked as spam. The contact then has the status `complained`.',
+      data: aboutEmail,
+      example: emailTo('complained'),
+    },
+    'campaign.sent': {
+      label: 'Campaign sent',
+      description: 'A campaign finishes sending.',
+      data: z.object({
+        id: z.string(),
+        title: z.string().nullable(),
+        subject: z.string().nullable(),
+        total: z.number().int(),
+        sent: z.number().int(),
+        failed: z.number().int(),
+      }),
+      example: {
+        id: CAMPAIGN_ID,
+        title: 'Spring offer',
+        subject: 'Ten percent off every engine',
+        total: 1000,
+        sent: 993,
+        failed: 7,
+      },
+    },
+  }),
+  ...group('Email conversations', 'email_conversations', {
+    'email.received': {
+      label: 'Email received',
+      description: 'A reply of a contact is received by email.',
+      data: z.object({
+        contact: contactShape,
+        subject: z.string().nullable(),
+        from: z.string().nullable(),
+        text: z.string().nullable(),
+        deal_id: z.string().nullable(),
+      }),
+      example: {
+        contact: contactExample,
+        subject: 'Re: Ten percent off every engine',
+        from: contactExample.email,
+        text: 'Does the offer include delivery?',
+        deal_id: dealExample.id,
+      },
+    },
+  }),
 };

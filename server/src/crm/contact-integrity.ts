@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
-import { createDetached } from '../database/connection';
 import { writtenDigits } from '../database/contains';
 import { createFaultLog, isDuplicate } from '../database/retry';
 import { SITE_TABLE } from '../database/site';
@@ -9,7 +9,6 @@ import {
   aroundCalls,
   type DocumentCall,
   giveDocumentId,
-  inChunks,
   listenToWrites,
   lockWritten,
   type WriteEvent,
@@ -18,6 +17,7 @@ import {
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
 import { BackgroundWork, whenLoaded } from '../runtime/background-work';
+import { selectRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
 import type { App, Slot } from '../app';
 import type { Db } from '../database/db';
@@ -51,43 +51,36 @@ export class EmailTakenError extends errors.ValidationError {
   }
 }
 
-/** As `emailKey`, of the slug of a tag. */
 const slugKey = (slug: unknown): string | null =>
   typeof slug === 'string' && slug !== '' ? digestOf(slug) : null;
 
 /** A value that only one record of a type may have. */
-interface Unique {
-  attribute: string;
+const EMAIL = {
+  attribute: 'email',
   /** The column that the database compares. */
-  key: string;
-  keyOf(value: unknown): string | null;
+  key: 'email_key',
+  keyOf: emailKey,
   /** The databases' messages about the unique index: its name, or on SQLite its column. */
-  conflict: RegExp;
-  taken(): errors.ValidationError;
-}
-
-const UNIQUE: Readonly<Record<string, Unique>> = {
-  [CONTACT]: {
-    attribute: 'email',
-    key: 'email_key',
-    keyOf: emailKey,
-    conflict: /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/,
-    taken: () => new EmailTakenError(),
-  },
-  [TAG]: {
-    attribute: 'slug',
-    key: 'slug_key',
-    keyOf: slugKey,
-    conflict: /switchboard_tags_slug\b|switchboard_tags\.slug_key\b/,
-    taken: () => fieldError('slug', 'belongs to another tag'),
-  },
+  conflict: /switchboard_contacts_email\b|switchboard_contacts\.email_key\b/,
+  taken: (): errors.ValidationError => new EmailTakenError(),
 };
 
-const isSlugConflict = (error: unknown): boolean => isDuplicate(error, UNIQUE[TAG]?.conflict);
+const SLUG: typeof EMAIL = {
+  attribute: 'slug',
+  key: 'slug_key',
+  keyOf: slugKey,
+  conflict: /switchboard_tags_slug\b|switchboard_tags\.slug_key\b/,
+  taken: () => fieldError('slug', 'belongs to another tag'),
+};
+
+const UNIQUE: Readonly<Record<string, typeof EMAIL | undefined>> = {
+  [CONTACT]: EMAIL,
+  [TAG]: SLUG,
+};
 
 /** True if a tag was refused for its slug, by the host's own check or by the index. */
 export const isSlugTaken = (error: unknown): boolean => {
-  if (isSlugConflict(error)) return true;
+  if (isDuplicate(error, SLUG.conflict)) return true;
   if (!(error instanceof errors.ValidationError)) return false;
   const { errors: found } = error.details as {
     errors?: { path?: unknown[]; message?: string }[];
@@ -106,19 +99,19 @@ const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => 
   }
   const key = emailKey(call.params.data?.email);
   if (key === null) return;
-  const [taken] = (await app.strapi.db
-    .queryBuilder(CONTACT)
-    .init({ select: ['id', 'documentId', 'trashed_at'], where: { email_key: key }, limit: 1 })
-    .execute()) as { documentId: string; trashed_at: unknown }[];
+  const [taken] = await selectRows<{ documentId: string; trashed_at: unknown }>(app, CONTACT, {
+    select: ['id', 'documentId', 'trashed_at'],
+    where: { email_key: key },
+    limit: 1,
+  });
   if (!taken || (action === 'update' && taken.documentId === call.params.documentId)) return;
   throw new EmailTakenError(taken.trashed_at !== null);
 };
 
 /**
- * Refuses a second contact of one address, and a second tag of one slug, with an answer that a person
- * can read, whether the other one is there already or is met at the unique index, which makes it sure.
- * No transaction, and so no lock, begins here: a site's own middlewares come after this one, and may
- * well use a connection.
+ * Refuses a second contact of one address, and a second tag of one slug, with an answer that a person can
+ * read, whether it is found here or by the unique index. No transaction, and so no lock, begins here: a
+ * site's own middlewares come after this one, and may well use a connection.
  */
 export const refuseTaken = (app: App): void => {
   aroundCalls(app.strapi, async (call, run) => {
@@ -134,9 +127,8 @@ export const refuseTaken = (app: App): void => {
 };
 
 /**
- * Gives tags of version 0.2 their unique key, at every boot: a node of that version may still make
- * some. The second tag of a slug gets another one. Each row by itself, so it may be ended at any
- * moment, and several nodes may do it at once.
+ * Gives tags of version 0.2 their unique key, at every boot: a node of that version may still make some.
+ * The second tag of a slug gets another one. It may end at any moment, and several nodes may do it at once.
  */
 export const settleTagSlugs = async (app: App): Promise<void> => {
   const tags = () => app.db.pool.table('switchboard_tags');
@@ -155,7 +147,7 @@ export const settleTagSlugs = async (app: App): Promise<void> => {
         .update({ slug, slug_key: slugKey(slug) });
       return true;
     } catch (error) {
-      if (!isSlugConflict(error)) throw error;
+      if (!isDuplicate(error, SLUG.conflict)) throw error;
       return false;
     }
   };
@@ -198,10 +190,7 @@ const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
   'plugin::switchboard.campaign': [{ status: 'campaign_status', value: 'sent', date: 'sent_at' }],
 };
 
-interface DataEvent extends WriteEvent {
-  params: WriteEvent['params'] & { data?: Data | Data[]; where?: Data };
-  result?: unknown;
-}
+type DataEvent = WriteEvent & { params: { data?: Data | Data[]; where?: Data }; result?: unknown };
 
 const giveKey = (uid: string, data: Data): void => {
   const unique = UNIQUE[uid];
@@ -212,7 +201,7 @@ const giveKey = (uid: string, data: Data): void => {
 /** Completes new rows; a date that is given stays (an import knows better than the clock). */
 const completeNew = ({ model: { uid }, params }: DataEvent): void => {
   const now = new Date();
-  for (const data of Array.isArray(params.data) ? params.data : [params.data ?? {}]) {
+  for (const data of [params.data ?? {}].flat()) {
     giveKey(uid, data);
     for (const { status, value, date } of DERIVED_DATES[uid] ?? []) {
       if (data[status] === value) data[date] ??= now;
@@ -251,7 +240,7 @@ const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
 };
 
 export const keepDerivedColumns = (app: App): void => {
-  const onUpdate = (event: DataEvent): Promise<void> => completeChanged(app, event);
+  const onUpdate = (event: DataEvent) => completeChanged(app, event);
   listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], {
     beforeCreate: completeNew,
     beforeCreateMany: completeNew,
@@ -278,71 +267,52 @@ export const prepareEmailLocks = async (app: App): Promise<void> => {
 
 const bucketOf = (key: string): number => (Number.parseInt(key.slice(0, 6), 16) % BUCKETS) + 1;
 
-const isSqlite = (app: App): boolean => app.db.client === 'sqlite';
-
-/** The rows of some addresses, to lock; null if no address is given. */
-const rowsOf = async (app: App, emails: readonly unknown[]) => {
+/**
+ * Locks addresses against other writers until the current transaction ends: rows that exist, found by
+ * their primary keys, which waits on every server and has no gap to lock. Call it before the transaction
+ * reads, where that can be: MySQL goes on reading what was there when it first read.
+ * @param onHeld `skip` for many: who waits while it holds some of them could wait for a transaction that
+ * waits for those, such as one that saves two forms
+ * @returns false if one that somebody holds was skipped: the transaction is to end and to begin again
+ */
+export const lockEmails = async (
+  app: App,
+  emails: readonly string[],
+  onHeld: 'wait' | 'skip' = 'wait'
+): Promise<boolean> => {
   const keys = emails.map(emailKey).filter((key) => key !== null);
   const buckets = [...new Set(keys.map(bucketOf))];
-  if (buckets.length === 0) return null;
+  if (buckets.length === 0) return true;
   const db = await app.db.current();
-  return { query: db.table(TABLE).whereIn('id', buckets), count: buckets.length };
-};
-
-/** SQLite locks no rows: a transaction that begins with a write is the only writer from there on. */
-const becomeWriter = async (query: Knex.QueryBuilder): Promise<void> => {
-  await query.increment('uses', 1);
-};
-
-/**
- * Locks an address against other writers until the current transaction ends. A row that exists, found by
- * its primary key: that waits on every server and has no gap to lock. Call it before the transaction
- * reads, where that can be: MySQL goes on reading what was there when it first read.
- */
-export const lockEmail = async (app: App, email: string): Promise<void> => {
-  const rows = await rowsOf(app, [email]);
-  if (!rows) return;
-  if (isSqlite(app)) await becomeWriter(rows.query);
-  else await rows.query.select('id').forUpdate();
-};
-
-/**
- * Does the same for many addresses, without waiting: who waits while it holds some of them could
- * wait for a transaction that waits for those, such as one that saves two forms.
- * @returns false if somebody holds one; the transaction is then to end and to begin again.
- */
-export const tryLockEmails = async (app: App, emails: readonly string[]): Promise<boolean> => {
-  const rows = await rowsOf(app, emails);
-  if (!rows) return true;
-  if (isSqlite(app)) {
-    await becomeWriter(rows.query);
+  const query = db.table(TABLE).whereIn('id', buckets);
+  if (app.db.client === 'sqlite') {
+    // It locks no rows: a transaction that begins with a write is the only writer from there on.
+    await query.increment('uses', 1);
     return true;
   }
-  const locked = (await rows.query.select('id').forUpdate().skipLocked()) as unknown[];
-  return locked.length === rows.count;
+  query.select('id').forUpdate();
+  if (onHeld === 'skip') query.skipLocked();
+  const locked = (await query) as unknown[];
+  return locked.length === buckets.length;
 };
 
 /**
- * Runs a write that gives a contact this address, under the address' lock and in a transaction that
- * begins with it. Within a caller's transaction there is no lock: one that makes several contacts
- * would take several, in an order of its own, and could wait for another such for ever. There the
- * unique index decides, once the first of them has ended.
+ * Runs a write that gives a contact this address, in a transaction that begins with the address' lock.
+ * Within a caller's transaction there is no lock: one that makes several contacts would take several, in an
+ * order of its own, and could wait for another such for ever. There the unique index decides.
  */
 export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T>): Promise<T> => {
   if (typeof email !== 'string' || emailKey(email) === null || app.db.inTransaction())
     return work();
   return app.db.transaction(async () => {
-    await lockEmail(app, email);
+    await lockEmails(app, [email]);
     return work();
   });
 };
 
 const PHONES_TABLE = 'switchboard_contact_phones';
 
-/**
- * Which contacts to look at for a phone: the last digits of what their rows have or had. The contact's
- * own phone decides; a row too many costs a look and nothing else.
- */
+/** The last digits of phones that contacts have or had. The contact decides; a row too many costs a look. */
 export const phonesTable: PlainTable = {
   tableName: PHONES_TABLE,
   attributes: {
@@ -356,7 +326,6 @@ export const phonesTable: PlainTable = {
   ],
 };
 
-/** The column with the phones of contacts; null: there is none. */
 export const phoneColumn = (app: App): ValueColumn | null =>
   columnOf(app, getInspected(app, 'contact'), 'phone');
 
@@ -382,20 +351,17 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
     const digits = lastDigits(phone);
     return digits === null ? [] : [{ digits, document_id }];
   });
-  for (const some of inChunks(rows)) {
-    await db.table(PHONES_TABLE).insert(some).onConflict(['digits', 'document_id']).ignore();
-  }
+  await db.insert(PHONES_TABLE, rows, { unique: ['digits', 'document_id'], then: 'ignore' });
 };
 
 /**
- * Keeps the index with every write of a contact, in its transaction; one that gives no phone costs
- * nothing. Outdated rows (a phone that was taken away, contacts that were deleted many at once) are
- * removed by the clock.
+ * Keeps the index in the transaction of every write of a contact; one that gives no phone costs nothing.
+ * Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
  */
 const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => {
   const { strapi } = app;
   const { uid } = getInspected(app, 'contact');
-  const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
+  const index = async (contacts: readonly ContactPhone[]) =>
     indexPhones(await app.db.current(), contacts);
   const written = async ({ params, result }: DataEvent): Promise<void> => {
     const phone = (params.data as Data | undefined)?.[attribute];
@@ -403,9 +369,7 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
     if (phone && typeof id === 'string') await index([{ document_id: id, phone }]);
   };
   const withPhone = ({ params }: DataEvent): Data[] =>
-    (Array.isArray(params.data) ? params.data : []).filter(
-      (data) => lastDigits(data[attribute]) !== null
-    );
+    [params.data ?? []].flat().filter((data) => lastDigits(data[attribute]) !== null);
   listenToWrites(strapi, [uid], {
     afterCreate: written,
     afterUpdate: written,
@@ -414,13 +378,12 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
         if (typeof data.documentId !== 'string') giveDocumentId(strapi, uid, data);
       }
     },
-    afterCreateMany: (event: DataEvent) =>
-      index(
-        withPhone(event).map((data) => ({
-          document_id: String(data.documentId),
-          phone: data[attribute],
-        }))
-      ),
+    afterCreateMany(event: DataEvent) {
+      const contacts = withPhone(event);
+      return index(
+        contacts.map((data) => ({ document_id: String(data.documentId), phone: data[attribute] }))
+      );
+    },
     async beforeUpdateMany(event: DataEvent) {
       const phone = (event.params.data as Data | undefined)?.[attribute];
       if (lastDigits(phone) === null) return;
@@ -443,22 +406,20 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
 };
 
 /*
- * Contacts that came without a lifecycle: those of earlier versions, an import of the host's, a statement
- * of somebody's own. Their table is walked by its ids, and how far that is stands in the database; so it
- * may be interrupted anywhere, and any node goes on. Contacts behind the mark are searched directly
- * meanwhile (`phoneCandidates`).
+ * Contacts that came without a lifecycle, such as those of earlier versions or of an import of the host's:
+ * their table is walked by its ids up to a mark in the database, so any node may go on at any time.
+ * Contacts behind the mark are searched directly meanwhile (`phoneCandidates`).
  */
 
 const MARK = { name: 'contact_phones' };
 const AT_ONCE = 500;
+const PAUSE_MS = 10;
 const LOOK_AGAIN = '23 * * * * *';
 const FORGET = '41 3 * * *';
 
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
-
 const marks = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(MARK);
 
-/** The phones that are walked: another type, or another field of it, is walked from its beginning. */
+/** Another type, or another field of it, is walked from its beginning. */
 const walked = (app: App, { attribute }: ValueColumn): string =>
   `${getInspected(app, 'contact').uid}/${attribute}/`;
 
@@ -480,17 +441,17 @@ export const phoneCandidates = async (app: App, phone: string): Promise<string[]
   if (!source || digits === null) return [];
   const { tableName, column } = source;
   const db = await app.db.current();
-  const indexed = (await db.table(PHONES_TABLE).select('document_id').where({ digits })) as {
-    document_id: string;
-  }[];
+  const indexed: string[] = await db.table(PHONES_TABLE).where({ digits }).pluck('document_id');
   const written = writtenDigits(column);
   const others = (await db
     .table(tableName)
     .distinct('document_id')
     .where('id', '>', await indexedUpTo(app, source, marks(db)))
     .whereNotNull(column)
-    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as typeof indexed;
-  return [...new Set([...indexed, ...others].map(({ document_id: id }) => id))].sort();
+    .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as {
+    document_id: string;
+  }[];
+  return [...new Set([...indexed, ...others.map(({ document_id: id }) => id)])].sort();
 };
 
 /** @returns whether there is more to do */
@@ -507,17 +468,25 @@ const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
     const isFull = rows.length === AT_ONCE;
     // A few without a phone are not worth a write a minute.
     if (!last || (!isFull && rows.every(({ phone }) => lastDigits(phone) === null))) return false;
-    await indexPhones(tx, rows);
+    const known = (await tx
+      .table(PHONES_TABLE)
+      .select('digits', 'document_id')
+      .whereIn(
+        'document_id',
+        rows.map(({ document_id: id }) => id)
+      )) as { digits: string; document_id: string }[];
+    const indexed = new Set(known.map(({ digits, document_id: id }) => `${digits}/${id}`));
+    // Most were indexed as they were written.
+    await indexPhones(
+      tx,
+      rows.filter(({ document_id: id, phone }) => !indexed.has(`${lastDigits(phone) ?? ''}/${id}`))
+    );
     await marks(tx).update({ value: `${walked(app, source)}${last.id}` });
     return isFull;
   });
 
 /** Forgets digits that are of no contact's phone any more. */
-const forgetGone = async (
-  app: App,
-  source: ValueColumn,
-  isStopped: () => boolean
-): Promise<void> => {
+const forgetGone = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
   const db = await app.db.current();
   for (let last = 0; !isStopped();) {
     const rows = (await db
@@ -535,27 +504,19 @@ const forgetGone = async (
       contacts.map(({ document_id: id, phone }) => `${lastDigits(phone) ?? ''}/${id}`)
     );
     const gone = rows.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
-    if (gone.length > 0) {
-      await db
-        .table(PHONES_TABLE)
-        .whereIn(
-          'id',
-          gone.map(({ id }) => id)
-        )
-        .delete();
-    }
+    const goneIds = gone.map(({ id }) => id);
+    if (goneIds.length > 0) await db.table(PHONES_TABLE).whereIn('id', goneIds).delete();
     if (rows.length < AT_ONCE) return;
     last = Number(rows.at(-1)?.id);
-    await pause();
+    await pause(PAUSE_MS);
   }
 };
 
 const stops = (): Slot<() => Promise<void>> => ({});
 
 /**
- * Keeps the index of phones from here on, fills in what is there in the background, and looks each
- * minute for what came. To be called after the change capture has begun, which gives new contacts
- * their ids where somebody subscribed.
+ * Keeps the index of phones from here on, and fills in what is there, in the background and each minute. To
+ * be called after the change capture has begun, which gives new contacts their ids if somebody subscribed.
  */
 export const startPhoneIndex = async (app: App): Promise<void> => {
   const source = phoneColumn(app);
@@ -568,30 +529,24 @@ export const startPhoneIndex = async (app: App): Promise<void> => {
     .onConflict('name')
     .ignore();
   const logFault = createFaultLog(app.log);
-  const detached = createDetached();
   let forget = false;
   const work = new BackgroundWork({
-    detached,
+    detached: app.detached,
     async pass(isStopped) {
-      while (!isStopped() && (await fillSome(app, source))) await pause();
+      while (!isStopped() && (await fillSome(app, source))) await pause(PAUSE_MS);
       if (!forget) return;
       forget = false;
       await forgetGone(app, source, isStopped);
     },
     failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
   });
+  const forgetToo = async (): Promise<void> => {
+    forget = true;
+    work.wake();
+  };
   app.strapi.cron.add({
-    switchboardContactPhones: {
-      task: async () => work.wake(),
-      options: { rule: LOOK_AGAIN },
-    },
-    switchboardForgottenPhones: {
-      task: async () => {
-        forget = true;
-        work.wake();
-      },
-      options: { rule: FORGET },
-    },
+    switchboardContactPhones: { task: async () => work.wake(), options: { rule: LOOK_AGAIN } },
+    switchboardForgottenPhones: { task: forgetToo, options: { rule: FORGET } },
   });
   const giveUpStart = whenLoaded(app.strapi, () => work.wake());
   app.part(stops).value = () => {

@@ -1,22 +1,25 @@
 import { type Attribute, KIND_DEFINITIONS } from './mapping/kinds';
-import type { Kind } from './rules';
+import { type Kind, KINDS } from './rules';
 
-const hasMany = (kind: Kind, mappedBy: string): Attribute => ({
-  type: 'relation',
-  relation: 'oneToMany',
-  target: `plugin::switchboard.${kind}`,
-  mappedBy,
-});
-
-const manyToMany = (
+const related = (
+  relation: 'oneToMany' | 'manyToMany',
   kind: Kind,
-  ends: { inversedBy: string } | { mappedBy: string }
-): Attribute => ({
-  type: 'relation',
-  relation: 'manyToMany',
-  target: `plugin::switchboard.${kind}`,
-  ...ends,
-});
+  end: { inversedBy: string } | { mappedBy: string }
+): Attribute => ({ type: 'relation', relation, target: `plugin::switchboard.${kind}`, ...end });
+
+/** The other ends of the relations that records of any kind have to those of this one. */
+const inverseEnds = (kind: Kind): Record<string, Attribute> => {
+  const target = `plugin::switchboard.${kind}`;
+  const ends = KINDS.flatMap((other) =>
+    KIND_DEFINITIONS[other].fields
+      .filter(({ column }) => column?.target === target)
+      .map(({ attribute, column }) => [
+        column?.inversedBy,
+        related('oneToMany', other, { mappedBy: attribute }),
+      ])
+  );
+  return Object.fromEntries(ends);
+};
 
 /** The unique key of an address or a slug; see `digestOf` in `contact-integrity.ts`. */
 const uniqueKey = (): Attribute => ({
@@ -28,21 +31,8 @@ const uniqueKey = (): Attribute => ({
   writable: false,
 });
 
-/** How the content manager shows a type on a site that has not arranged it itself. */
-interface Screen {
-  mainField: string;
-  /** `mainField`, if left out. */
-  sortBy?: string;
-  list: string[];
-  /** Rows of the form: attributes and how many of the twelve columns each takes. */
-  edit: Record<string, number>[];
-  readOnly?: string[];
-  /** The attribute by which people choose related records, if it is not the host's first guess. */
-  chooseBy?: Record<string, string>;
-}
-
 interface TypeInput {
-  /** Attributes that are no part of a payload; the others are those of the kind's fields. */
+  /** Attributes besides those of the kind's fields, and the other ends of relations to it. */
   more?: Record<string, Attribute>;
   /**
    * Attributes that stand before another one, by their names. The host compares the fields of permissions
@@ -50,7 +40,11 @@ interface TypeInput {
    */
   before?: Record<string, string>;
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
-  screen: Screen;
+  /** The content manager's list, on a site that has not arranged it itself; sorted by the main field. */
+  list: string[];
+  sortBy?: string;
+  /** Rows of the form: attributes and how many of the twelve columns each takes. */
+  edit: Record<string, number>[];
 }
 
 const labelOf = (name: string): string => {
@@ -58,53 +52,63 @@ const labelOf = (name: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
-const screenConfig = (names: readonly string[], screen: Screen) => ({
-  settings: {
-    bulkable: true,
-    filterable: true,
-    searchable: true,
-    pageSize: 20,
-    mainField: screen.mainField,
-    defaultSortBy: screen.sortBy ?? screen.mainField,
-    defaultSortOrder: 'ASC',
-  },
-  metadatas: Object.fromEntries(
-    names.map((name) => [
-      name,
-      {
-        edit: {
-          label: labelOf(name),
-          editable: !screen.readOnly?.includes(name),
-          ...(screen.chooseBy?.[name] && { mainField: screen.chooseBy[name] }),
-        },
-        list: { label: labelOf(name) },
-      },
-    ])
-  ),
-  layouts: {
-    list: screen.list,
-    edit: screen.edit.map((row) => Object.entries(row).map(([name, size]) => ({ name, size }))),
-  },
-});
+/** The attribute that stands for a record, or an admin user, where people choose one. */
+const mainFieldOf = (target: string): string => {
+  const kind = KINDS.find((one) => KIND_DEFINITIONS[one].uid === target);
+  const names = kind ? KIND_DEFINITIONS[kind].fields.map(({ attribute }) => attribute) : [];
+  return ['name', 'title'].find((name) => names.includes(name)) ?? 'email';
+};
+
+const screenConfig = (
+  kind: Kind,
+  attributes: Record<string, Attribute>,
+  { list, sortBy, edit }: TypeInput
+) => {
+  const { uid, fields } = KIND_DEFINITIONS[kind];
+  const mainField = mainFieldOf(uid);
+  const fixed = fields.filter(({ bookkeeping }) => bookkeeping);
+  const isFixed = (name: string): boolean => fixed.some(({ attribute }) => attribute === name);
+  return {
+    settings: {
+      bulkable: true,
+      filterable: true,
+      searchable: true,
+      pageSize: 20,
+      mainField,
+      defaultSortBy: sortBy ?? mainField,
+      defaultSortOrder: 'ASC',
+    },
+    metadatas: Object.fromEntries(
+      Object.entries(attributes).map(([name, { target }]) => {
+        const label = labelOf(name);
+        const chosen = target === undefined ? {} : { mainField: mainFieldOf(String(target)) };
+        return [name, { edit: { label, editable: !isFixed(name), ...chosen }, list: { label } }];
+      })
+    ),
+    layouts: {
+      list,
+      edit: edit.map((row) => Object.entries(row).map(([name, size]) => ({ name, size }))),
+    },
+  };
+};
 
 /**
  * A CRM content type. The attribute behind the payload key `status` is never called `status`: the
  * content manager takes that name of a request body for the publication status.
  */
-const crmType = (
-  kind: Kind,
-  { more, before = {}, indexes, screen }: TypeInput
-): { schema: unknown } => {
+const crmType = (kind: Kind, input: TypeInput) => {
+  const { more, before = {}, indexes } = input;
   const { label, plural, fields } = KIND_DEFINITIONS[kind];
   const own = {
     ...Object.fromEntries(
       fields.flatMap(({ attribute, column }) => (column ? [[attribute, column]] : []))
     ),
     ...more,
+    ...inverseEnds(kind),
   };
   const names = Object.keys(own).filter((name) => !(name in before));
   for (const [name, next] of Object.entries(before)) names.splice(names.indexOf(next), 0, name);
-  const attributes = Object.fromEntries(names.map((name) => [name, own[name]]));
+  const attributes = Object.fromEntries(names.map((name) => [name, own[name] as Attribute]));
   return {
     schema: {
       kind: 'collectionType',
@@ -114,7 +118,7 @@ const crmType = (
       pluginOptions: { 'content-type-builder': { visible: false } },
       attributes,
       indexes,
-      config: screenConfig(Object.keys(attributes), screen),
+      config: screenConfig(kind, attributes, input),
     },
   };
 };
@@ -124,134 +128,88 @@ export const contentTypes = {
   contact: crmType('contact', {
     more: {
       email_key: uniqueKey(),
-      tags: manyToMany('tag', { inversedBy: 'contacts' }),
-      deals: hasMany('deal', 'contact'),
-      tasks: hasMany('task', 'contact'),
+      tags: related('manyToMany', 'tag', { inversedBy: 'contacts' }),
     },
     before: { tags: 'address' },
     indexes: [{ name: 'switchboard_contacts_email', columns: ['email_key'], type: 'unique' }],
-    screen: {
-      mainField: 'email',
-      list: ['email', 'first_name', 'last_name', 'contact_status', 'company', 'tags'],
-      edit: [
-        { first_name: 6, last_name: 6 },
-        { email: 6, phone: 6 },
-        { job_title: 6, company: 6 },
-        { contact_status: 6, lifecycle_stage: 6 },
-        { tags: 6, owner: 6 },
-        { score: 4, lifetime_value: 4, source: 4 },
-        { address: 12 },
-        { fields: 12 },
-        { deals: 6, tasks: 6 },
-        { subscribed_at: 6, unsubscribed_at: 6 },
-        { trashed_at: 6 },
-      ],
-      readOnly: ['subscribed_at', 'unsubscribed_at'],
-      chooseBy: { company: 'name', tags: 'name', owner: 'email', deals: 'title', tasks: 'title' },
-    },
+    list: ['email', 'first_name', 'last_name', 'contact_status', 'company', 'tags'],
+    edit: [
+      { first_name: 6, last_name: 6 },
+      { email: 6, phone: 6 },
+      { job_title: 6, company: 6 },
+      { contact_status: 6, lifecycle_stage: 6 },
+      { tags: 6, owner: 6 },
+      { score: 4, lifetime_value: 4, source: 4 },
+      { address: 12 },
+      { fields: 12 },
+      { deals: 6, tasks: 6 },
+      { subscribed_at: 6, unsubscribed_at: 6 },
+      { trashed_at: 6 },
+    ],
   }),
   tag: crmType('tag', {
     more: {
       slug_key: uniqueKey(),
-      contacts: manyToMany('contact', { mappedBy: 'tags' }),
+      contacts: related('manyToMany', 'contact', { mappedBy: 'tags' }),
     },
     before: { name: 'slug' },
     indexes: [{ name: 'switchboard_tags_slug', columns: ['slug_key'], type: 'unique' }],
-    screen: {
-      mainField: 'name',
-      list: ['name', 'slug', 'contacts'],
-      edit: [{ name: 6, slug: 6 }, { contacts: 12 }],
-      chooseBy: { contacts: 'email' },
-    },
+    list: ['name', 'slug', 'contacts'],
+    edit: [{ name: 6, slug: 6 }, { contacts: 12 }],
   }),
   company: crmType('company', {
-    more: {
-      contacts: hasMany('contact', 'company'),
-      deals: hasMany('deal', 'company'),
-      tasks: hasMany('task', 'company'),
-    },
-    screen: {
-      mainField: 'name',
-      list: ['name', 'domain', 'industry', 'contacts', 'deals'],
-      edit: [
-        { name: 6, domain: 6 },
-        { email: 6, phone: 6 },
-        { website: 6, industry: 6 },
-        { employees: 4, owner: 8 },
-        { description: 12 },
-        { address: 12 },
-        { fields: 12 },
-        { contacts: 6, deals: 6 },
-        { tasks: 6, trashed_at: 6 },
-      ],
-      chooseBy: { owner: 'email', contacts: 'email', deals: 'title', tasks: 'title' },
-    },
+    list: ['name', 'domain', 'industry', 'contacts', 'deals'],
+    edit: [
+      { name: 6, domain: 6 },
+      { email: 6, phone: 6 },
+      { website: 6, industry: 6 },
+      { employees: 4, owner: 8 },
+      { description: 12 },
+      { address: 12 },
+      { fields: 12 },
+      { contacts: 6, deals: 6 },
+      { tasks: 6, trashed_at: 6 },
+    ],
   }),
   deal: crmType('deal', {
-    more: { tasks: hasMany('task', 'deal') },
-    screen: {
-      mainField: 'title',
-      list: ['title', 'value', 'currency', 'stage', 'deal_status', 'expected_close_date'],
-      edit: [
-        { title: 12 },
-        { value: 4, currency: 4, expected_close_date: 4 },
-        { stage: 6, deal_status: 6 },
-        { lost_reason: 12 },
-        { contact: 6, company: 6 },
-        { owner: 6, tasks: 6 },
-        { fields: 12 },
-        { closed_at: 6, trashed_at: 6 },
-      ],
-      readOnly: ['closed_at'],
-      chooseBy: {
-        stage: 'name',
-        contact: 'email',
-        company: 'name',
-        owner: 'email',
-        tasks: 'title',
-      },
-    },
+    list: ['title', 'value', 'currency', 'stage', 'deal_status', 'expected_close_date'],
+    edit: [
+      { title: 12 },
+      { value: 4, currency: 4, expected_close_date: 4 },
+      { stage: 6, deal_status: 6 },
+      { lost_reason: 12 },
+      { contact: 6, company: 6 },
+      { owner: 6, tasks: 6 },
+      { fields: 12 },
+      { closed_at: 6, trashed_at: 6 },
+    ],
   }),
   'deal-stage': crmType('deal-stage', {
-    more: { deals: hasMany('deal', 'stage') },
-    screen: {
-      mainField: 'name',
-      sortBy: 'position',
-      list: ['name', 'position', 'probability', 'deals'],
-      edit: [{ name: 12 }, { position: 4, probability: 4 }, { deals: 12 }],
-      chooseBy: { deals: 'title' },
-    },
+    sortBy: 'position',
+    list: ['name', 'position', 'probability', 'deals'],
+    edit: [{ name: 12 }, { position: 4, probability: 4 }, { deals: 12 }],
   }),
   task: crmType('task', {
     before: { completed_at: 'contact', owner: 'contact' },
-    screen: {
-      mainField: 'title',
-      sortBy: 'due_at',
-      list: ['title', 'type', 'task_status', 'due_at', 'contact', 'owner'],
-      edit: [
-        { title: 12 },
-        { type: 6, task_status: 6 },
-        { due_at: 6, owner: 6 },
-        { description: 12 },
-        { outcome: 12 },
-        { contact: 6, company: 6 },
-        { deal: 6 },
-        { completed_at: 6, trashed_at: 6 },
-      ],
-      readOnly: ['completed_at'],
-      chooseBy: { contact: 'email', company: 'name', deal: 'title', owner: 'email' },
-    },
+    sortBy: 'due_at',
+    list: ['title', 'type', 'task_status', 'due_at', 'contact', 'owner'],
+    edit: [
+      { title: 12 },
+      { type: 6, task_status: 6 },
+      { due_at: 6, owner: 6 },
+      { description: 12 },
+      { outcome: 12 },
+      { contact: 6, company: 6 },
+      { deal: 6 },
+      { completed_at: 6, trashed_at: 6 },
+    ],
   }),
   campaign: crmType('campaign', {
-    screen: {
-      mainField: 'title',
-      list: ['title', 'subject', 'campaign_status', 'total', 'sent', 'failed'],
-      edit: [
-        { title: 6, subject: 6 },
-        { campaign_status: 6, sent_at: 6 },
-        { total: 4, sent: 4, failed: 4 },
-      ],
-      readOnly: ['sent_at'],
-    },
+    list: ['title', 'subject', 'campaign_status', 'total', 'sent', 'failed'],
+    edit: [
+      { title: 6, subject: 6 },
+      { campaign_status: 6, sent_at: 6 },
+      { total: 4, sent: 4, failed: 4 },
+    ],
   }),
 };

@@ -5,18 +5,15 @@ import type {
   PurchasesService,
   SaleCustomer,
 } from '../../../shared/contracts/customers';
-import { adminRoute } from '../access/admin-actions';
 import { inChunks } from '../database/written-rows';
-import type { RouteConfig } from '../feature';
-import { type ControllerFactory, queryOf } from '../http/guarded-route';
-import { pageQuery, paginationMeta } from '../http/pagination';
-import { parseInput } from '../http/validation';
+import { endpoint, type Endpoints } from '../http/endpoint';
+import { listQuery, paginationMeta } from '../http/pagination';
 import { pageOf } from '../webhooks/managing/outputs';
-import { lockEmail, phoneCandidates, phoneColumn } from './contact-integrity';
+import { lockEmails, phoneCandidates, phoneColumn } from './contact-integrity';
 import { binWhere, readRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
 import { crmRecords } from './resources/crm-records';
-import { INPUTS } from './resources/schemas';
+import { fitsContact } from './resources/schemas';
 import { keptInput } from './resources/to-data';
 import { findByEmail, upsertContact } from './resources/upsert-contact';
 import {
@@ -28,18 +25,18 @@ import {
   unitsText,
   type ValueKind,
 } from './rules/lifetime-value';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 
-/** A phone number as the whole world writes it; null for what is none. */
+/** A phone number as the whole world writes it; null: it is none. */
 const e164 = (phone: string, country: string | undefined): string | null => {
   const parsed = parsePhoneNumberFromString(phone, country as CountryCode | undefined);
   return parsed?.isValid() ? parsed.number : null;
 };
 
 /**
- * The contacts with a phone number, which is compared in E.164; one that is stored without a prefix is
- * read by the same country. At most two: more are as many as two. Contacts in the bin do not count.
+ * At most two contacts with a phone number that are not in the bin: more are as many as two.
  * @param phone  in E.164
+ * @param country  of the numbers that are stored without a prefix
  */
 const findByPhone = async (
   app: App,
@@ -61,21 +58,15 @@ const findByPhone = async (
   return found;
 };
 
-/** Keeps what a contact can hold: a name that is too long must not cost it its sale. */
 const fitting = (customer: SaleCustomer): SaleCustomer =>
   Object.fromEntries(
     Object.entries(customer).filter(
-      ([key, value]) =>
-        value.trim() !== '' && INPUTS.contact.update.safeParse({ [key]: value }).success
+      ([key, value]) => value.trim() !== '' && fitsContact(key, value)
     )
   );
 
-interface ValueSource extends ValueColumn {
-  kind: ValueKind;
-}
-
 /** The column with the lifetime values of contacts; null: there is none. */
-const valueSource = (app: App): ValueSource | null => {
+const valueSource = (app: App): (ValueColumn & { kind: ValueKind }) | null => {
   const watched = getInspected(app, 'contact');
   const found = columnOf(app, watched, 'lifetime_value');
   if (!found) return null;
@@ -96,8 +87,8 @@ export class Customers implements CustomersService {
     const { email } = input;
     const phone = input.phone === undefined ? null : e164(input.phone, country);
     // Before anything is read: who comes with the same waits here.
-    if (email !== undefined) await lockEmail(app, email);
-    else if (phone !== null) await lockEmail(app, `phone:${phone}`);
+    if (email !== undefined) await lockEmails(app, [email]);
+    else if (phone !== null) await lockEmails(app, [`phone:${phone}`]);
     else return null;
     const known = email === undefined ? null : await findByEmail(app, email);
     if (known !== null) return known;
@@ -147,7 +138,7 @@ export class Customers implements CustomersService {
 
   /** The rows of a contact with its value, locked. */
   private async rowsOf(
-    { tableName, column }: ValueSource,
+    { tableName, column }: ValueColumn,
     contact: string
   ): Promise<{ id: number; value: unknown }[]> {
     const db = await this.app.db.current();
@@ -160,8 +151,6 @@ export class Customers implements CustomersService {
   }
 }
 
-const query = z.object(pageQuery);
-
 const purchase = z.object({
   kind: z.enum(['sale', 'refund']),
   external_id: z.string(),
@@ -170,43 +159,26 @@ const purchase = z.object({
   total: z.number().int(),
 });
 
-/** A site without tills has no such service. */
-const purchasesOf = (app: App): PurchasesService | undefined =>
-  app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
-    PurchasesService | undefined;
-
-export const contactPurchases: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async find(ctx) {
-      const page = parseInput(query, ctx.query);
-      const { id } = await crmRecords(app, 'contact').get(String(ctx.params.id));
-      ctx.body = (await purchasesOf(app)?.list(id, page)) ?? {
-        data: [],
-        meta: paginationMeta(page, 0),
-      };
-    },
-  };
-};
-
-/** `/api/fw-crm/v1/contacts/:id/purchases`; docs/tills.md#customers. */
-export const purchaseRoutes: RouteConfig[] = [
-  {
-    method: 'GET',
-    path: '/contacts/:id/purchases',
-    handler: 'contact-purchases.find',
-    request: { params: { id: z.string() }, query: query.shape },
-    response: pageOf(purchase),
-    config: {},
+/** In both APIs; docs/tills.md#customers. */
+export const purchases: Endpoints = {
+  'contact-purchases': {
+    find: endpoint(
+      'GET /contacts/:id/purchases',
+      {
+        may: 'crm.read',
+        whole: true,
+        params: { id: z.string() },
+        query: listQuery,
+        response: pageOf(purchase),
+      },
+      async ({ app, ctx, query }) => {
+        const page = query();
+        const { id } = await crmRecords(app, 'contact').get(ctx.params.id);
+        // A site without tills has no such service.
+        const service = app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
+          PurchasesService | undefined;
+        return (await service?.list(id, page)) ?? { data: [], meta: paginationMeta(page, 0) };
+      }
+    ),
   },
-];
-
-export const adminPurchaseRoutes: RouteConfig[] = [
-  adminRoute(
-    'GET',
-    '/contacts/:id/purchases',
-    'contact-purchases.find',
-    'crm.read',
-    queryOf(query)
-  ),
-];
+};

@@ -1,20 +1,14 @@
 import { errors } from '@strapi/utils';
 import { errorText } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
-import { INPUTS } from './resources/schemas';
+import { fitsContact } from './resources/schemas';
 import { completion, upsertContact } from './resources/upsert-contact';
 import { withOrigin } from './origin';
 import { type Payload, subjectOf } from './rules';
 import { type AttributeShape, type Form, isAnswer } from './mapping/mapping';
 import type { App } from '../app';
 
-/** One answer of `form.submitted`; docs/contract-webhooks.md#events. */
-interface Answer {
-  id: string;
-  label: string;
-  type: string;
-  value: unknown;
-}
+type Values = Readonly<Record<string, unknown>>;
 
 /** `visitDate` -> `Visit date`. */
 export const labelOf = (name: string): string => {
@@ -27,10 +21,8 @@ export const labelOf = (name: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
-export const answersOf = (
-  values: Readonly<Record<string, unknown>>,
-  attributes: Readonly<Record<string, AttributeShape>>
-): Answer[] =>
+/** The answers of `form.submitted`; docs/contract-webhooks.md#events. */
+export const answersOf = (values: Values, attributes: Readonly<Record<string, AttributeShape>>) =>
   Object.entries(attributes)
     .filter(([name, shape]) => isAnswer(name, shape))
     .map(([name, shape]) => ({
@@ -40,11 +32,9 @@ export const answersOf = (
       value: values[name] ?? null,
     }));
 
-type Values = Record<string, unknown>;
-
 /** `{ email, 'fields.size': 'XL' }` -> `{ email, fields: { size: 'XL' } }`, without what is empty. */
 const nest = (flat: Values): Values => {
-  const nested: Values = {};
+  const nested: Record<string, unknown> = {};
   for (const [path, value] of Object.entries(flat)) {
     if (value === null || value === undefined || value === '') continue;
     const name = path.startsWith('fields.') ? path.slice('fields.'.length) : null;
@@ -54,30 +44,15 @@ const nest = (flat: Values): Values => {
   return nested;
 };
 
-interface Sender {
-  input: Values & { email: string };
-  refused: string[];
-}
-
-/** Keeps what a contact can hold: a name that is too long must not cost the site the enquiry. */
-const readSender = (flat: Values): Sender | null => {
-  const input = nest(flat);
-  const refused: string[] = [];
-  for (const [key, value] of Object.entries(input)) {
-    if (!INPUTS.contact.update.safeParse({ [key]: value }).success) {
-      refused.push(key);
-      delete input[key];
-    }
-  }
-  return typeof input.email === 'string'
-    ? { input: { ...input, email: input.email }, refused }
-    : null;
+const readSender = (flat: Values) => {
+  const given = Object.entries(nest(flat));
+  const input = Object.fromEntries(given.filter(([key, value]) => fitsContact(key, value)));
+  const refused = given.map(([key]) => key).filter((key) => !Object.hasOwn(input, key));
+  const { email } = input;
+  return typeof email === 'string' ? { input: { ...input, email }, refused } : null;
 };
 
-/**
- * Turns an entry of a form into CRM data: its sender becomes a contact, or is found among them, and then
- * `form.submitted` goes out. Runs in the transaction of the entry.
- */
+/** Adds the sender of a form's entry to the contacts, then sends `form.submitted`: all in its transaction. */
 export const submitForm = async (app: App, form: Form, entry: Payload): Promise<void> => {
   const sender = readSender(entry.contact as Values);
   if (!sender) {

@@ -1,40 +1,27 @@
+import { adminApi } from '../access/admin-actions';
 import { serviceOf } from '../app';
 import type { Feature } from '../feature';
+import { contentRoutes } from '../modules';
 import { CRM_EVENTS } from './catalogue';
 import { contentTypes } from './content-types';
 import { createEmailService } from './email/email-service';
-import {
-  checkProviderKeys,
-  emailWebhookRoutes,
-  emailWebhooks,
-  leaveProviderPostsUnread,
-  scheduleForgetting,
-  seenEventsTable,
-} from './email/providers';
-import { contactImports, createContactImport, importRoutes } from './import/import-service';
-import { adminPurchaseRoutes, contactPurchases, Customers, purchaseRoutes } from './customers';
+import * as mail from './email/providers';
+import { contactImports, createContactImport } from './import/import-service';
+import { Customers, purchases } from './customers';
 import { controllers, crmRoutes } from './resources/routes';
 import { SourcesService, sourcesOf, unpublishedTable } from './capture';
-import {
-  emailLockTable,
-  keepDerivedColumns,
-  phonesTable,
-  prepareEmailLocks,
-  refuseTaken,
-  settleTagSlugs,
-  startPhoneIndex,
-  stopPhoneIndex,
-} from './contact-integrity';
+import * as integrity from './contact-integrity';
+
+const panel = adminApi(contactImports, purchases);
 
 export const crm: Feature = {
   option: 'crm',
   contentTypes,
-  tables: [unpublishedTable, emailLockTable, seenEventsTable, phonesTable],
+  tables: [unpublishedTable, integrity.emailLockTable, mail.seenEventsTable, integrity.phonesTable],
   controllers: {
     ...controllers,
-    'email-webhooks': emailWebhooks,
-    'contact-imports': contactImports,
-    'contact-purchases': contactPurchases,
+    'email-webhooks': mail.emailWebhooks,
+    ...panel.controllers,
   },
   services: {
     sources: serviceOf(SourcesService),
@@ -43,26 +30,24 @@ export const crm: Feature = {
     customers: serviceOf(Customers),
   },
   routes: {
-    crm: [...crmRoutes, ...purchaseRoutes, ...emailWebhookRoutes],
-    admin: [...importRoutes, ...adminPurchaseRoutes],
+    crm: [...crmRoutes, ...contentRoutes([purchases]), ...mail.emailWebhookRoutes],
+    admin: panel.routes,
   },
   register(app) {
-    checkProviderKeys(app);
-    app.strapi.server.use(
-      leaveProviderPostsUnread(app) as Parameters<typeof app.strapi.server.use>[0]
-    );
+    mail.checkProviderKeys(app);
+    app.strapi.server.use(mail.leaveProviderPostsUnread(app));
     app.hooks.get('service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
     });
   },
   async bootstrap(app) {
-    await prepareEmailLocks(app);
-    await settleTagSlugs(app);
-    refuseTaken(app);
-    keepDerivedColumns(app);
+    await integrity.prepareEmailLocks(app);
+    await integrity.settleTagSlugs(app);
+    integrity.refuseTaken(app);
+    integrity.keepDerivedColumns(app);
     sourcesOf(app).start();
-    await startPhoneIndex(app);
-    scheduleForgetting(app);
+    await integrity.startPhoneIndex(app);
+    mail.scheduleForgetting(app);
   },
-  stop: (app) => stopPhoneIndex(app),
+  stop: (app) => integrity.stopPhoneIndex(app),
 };

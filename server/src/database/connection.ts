@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { dropStatement } from '../runtime/text';
-import { isLost, noteFaultOf } from './transactions';
+import { isLost, noteFault, withConnection } from './transactions';
 
 /** A knex instance or an open transaction: whatever statements run on. */
 export type Executor = Knex | Knex.Transaction;
@@ -34,12 +34,6 @@ export interface Statement {
   bindings: readonly Knex.RawBinding[];
 }
 
-/** The source of connections: the pool, or in a transaction its own. */
-interface Pool {
-  acquireConnection(): Promise<unknown>;
-  releaseConnection(connection: unknown): Promise<void>;
-}
-
 export type Detached = <T>(work: () => T) => T;
 
 /**
@@ -51,15 +45,7 @@ export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as De
 interface Prepared {
   readonly reader: boolean;
   all(bindings: readonly unknown[]): unknown[];
-  run(bindings: readonly unknown[]): unknown;
-}
-
-interface Changed {
-  changes: number;
-}
-
-interface SqliteConnection {
-  prepare(sql: string): Prepared;
+  run(bindings: readonly unknown[]): { changes: number };
 }
 
 /** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
@@ -67,7 +53,7 @@ const prepared = new WeakMap<object, Map<string, Prepared>>();
 /** Statements kept by a connection: different columns make different statements. */
 const KEPT = 200;
 
-const prepareOnce = (connection: SqliteConnection, sql: string): Prepared => {
+const prepareOnce = (connection: { prepare(sql: string): Prepared }, sql: string): Prepared => {
   const statements = prepared.get(connection) ?? new Map<string, Prepared>();
   prepared.set(connection, statements);
   const statement = statements.get(sql) ?? connection.prepare(sql);
@@ -88,37 +74,22 @@ const runOnSqlite = (
   { sql, bindings }: Statement
 ): unknown => {
   try {
-    const statement = prepareOnce(connection as SqliteConnection, sql);
+    const statement = prepareOnce(connection as Parameters<typeof prepareOnce>[0], sql);
     // SQLite knows no booleans, and its driver takes none.
     const values = bindings.map((value) => (typeof value === 'boolean' ? Number(value) : value));
     return statement.reader ? statement.all(values) : statement.run(values);
   } catch (error) {
     dropStatement(error);
-    noteFaultOf(executor, connection, error);
+    noteFault(executor, connection, error);
     throw error;
   }
 };
 
-/** The pool is asked before this returns. */
-const withConnection = async <T>(
-  knex: Knex,
-  work: (connection: unknown) => T | PromiseLike<T>
-): Promise<T> => {
-  const pool = knex.client as Pool;
-  const connection = await pool.acquireConnection();
-  try {
-    return await work(connection);
-  } finally {
-    await pool.releaseConnection(connection);
-  }
-};
-
 /** A transaction that has ended is the query builder's to refuse. */
-const isOver = (executor: Executor): boolean =>
-  Boolean((executor as Partial<Knex.Transaction>).isCompleted?.()) || isLost(executor);
-
 const isPrepared = (executor: Executor): boolean =>
-  executor.client.driverName === 'better-sqlite3' && !isOver(executor);
+  executor.client.driverName === 'better-sqlite3' &&
+  !(executor as Partial<Knex.Transaction>).isCompleted?.() &&
+  !isLost(executor);
 
 /** Runs a statement with the connection of a transaction, or one of the pool's; on SQLite it is prepared once. */
 export const runPrepared = async (executor: Executor, statement: Statement): Promise<unknown> =>
@@ -126,10 +97,7 @@ export const runPrepared = async (executor: Executor, statement: Statement): Pro
     ? withConnection(executor as Knex, (connection) => runOnSqlite(executor, connection, statement))
     : rawStatement(executor, statement.sql, statement.bindings);
 
-/**
- * As many of a statement's values as there are, and some more of the last one: so that of statements that
- * differ in how many there are, few are prepared.
- */
+/** Repeats a filler up to a power of two: so statements of few different lengths are prepared. */
 export const padded = <T>(values: readonly T[], filler: T | undefined = values.at(-1)): T[] => {
   const length = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
   return [...values, ...Array<T>(length - values.length).fill(filler as T)];
@@ -143,22 +111,22 @@ export const runApart = (knex: Knex, statement: Statement): Promise<unknown> =>
       : rawStatement(knex, statement.sql, statement.bindings).connection(connection)
   );
 
-/**
- * Runs a statement of SQLite's that answers with no rows in a transaction, with the values of each row in turn.
- * @returns how many rows each changed
- */
-export const runForEach = (
+/** Runs a statement of SQLite's for each row of values. @returns how many rows each changed */
+export const runForEach = async (
   trx: Knex.Transaction,
   sql: string,
   rows: readonly (readonly Knex.RawBinding[])[]
-): Promise<number[]> =>
-  withConnection(trx, async (connection) => {
-    // The query builder refuses it.
-    if (isLost(trx)) await rawStatement(trx, sql, rows[0] ?? []);
-    return rows.map(
-      (bindings) => (runOnSqlite(trx, connection, { sql, bindings }) as Changed).changes
+): Promise<number[]> => {
+  const changesOf = (answer: unknown): number => (answer as { changes: number }).changes;
+  if (isPrepared(trx)) {
+    return withConnection(trx, (connection) =>
+      rows.map((bindings) => changesOf(runOnSqlite(trx, connection, { sql, bindings })))
     );
-  });
+  }
+  const changed: number[] = [];
+  for (const bindings of rows) changed.push(changesOf(await rawStatement(trx, sql, bindings)));
+  return changed;
+};
 
 /** The capacity of one statement, in bytes of values. */
 export interface StatementSize {

@@ -6,6 +6,7 @@ import {
   bytesOf,
   type Executor,
   inParts,
+  padded,
   rawStatement,
   readStatementSize,
   rowsOf,
@@ -17,7 +18,16 @@ import {
 } from './connection';
 import { mysql } from './dialects/mysql';
 import { postgres } from './dialects/postgres';
-import type { Dialect, InsertedRow } from './dialects/shared';
+import {
+  type Conflict,
+  type Dialect,
+  type FollowUp,
+  followUpOf,
+  type InsertedRow,
+  type InsertTarget,
+  repeated,
+  type RowUpdate,
+} from './dialects/shared';
 import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
@@ -25,7 +35,8 @@ import { inTurn, openingOurs } from './transactions';
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
-const INSERTED_AT_ONCE = 100;
+const ROWS_AT_ONCE = 100;
+const UPDATED_AT_ONCE = 200;
 
 /**
  * Statements of the plugin, on the site's pool or in one of its transactions. With the host's single
@@ -51,10 +62,6 @@ export class Db {
 
   get dialect(): Dialect {
     return this.database.dialect;
-  }
-
-  get clock(): DatabaseClock {
-    return this.database.clock;
   }
 
   get site(): Site {
@@ -83,13 +90,21 @@ export class Db {
     return rowsOf<T>(await this.raw(sql, bindings));
   }
 
+  /** The id of the newest row of a table; 0: there is none. */
+  async newestId(tableName: string): Promise<number> {
+    const [row] = (await this.table(tableName).max({ id: 'id' })) as { id: unknown }[];
+    return Number(row?.id ?? 0);
+  }
+
   /** Runs a statement that SQLite prepares once: only for those of which there are few different ones. */
   prepared(statement: Statement): Promise<unknown> {
     return runPrepared(this.knex, statement);
   }
 
-  statementSize(): Promise<StatementSize> {
-    return this.database.statementSize(this.knex);
+  /** The capacity of one statement, in bytes; read once a process. */
+  async statementSize(): Promise<StatementSize> {
+    this.database.size ??= await readStatementSize(this.knex, this.client);
+    return this.database.size;
   }
 
   /** Runs a statement for each part of some items, none longer than the database takes. */
@@ -108,41 +123,62 @@ export class Db {
     }
   }
 
-  /** Inserts rows, all of the same columns, in statements of bounded size. */
-  insert(tableName: string, rows: readonly InsertedRow[]): Promise<void> {
+  /**
+   * Inserts rows, all of the same columns, in statements of bounded size and in the order given. Rows
+   * that a conflict keeps out use up ids too, if the table counts them.
+   */
+  insert(tableName: string, rows: readonly InsertedRow[], conflict?: Conflict): Promise<void> {
     const columns = Object.keys(rows[0] ?? {});
-    const target = { name: tableName, schema: this.schema, columns };
-    return this.inParts(rows, { count: INSERTED_AT_ONCE, valuesOf: (row) => row }, (part) =>
+    const target = { name: tableName, schema: this.schema, columns, conflict };
+    return this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, (part) =>
       this.dialect.insert(this.knex, target, part)
     );
   }
 
-  /** As `insert`, of some hundreds of rows with document ids. @returns the rows' ids, by those */
+  /**
+   * As `insert`, of some hundreds of rows with document ids.
+   * @param followUp rows of another table that are inserted with them
+   * @returns the rows' ids, by their document ids
+   */
   async insertForIds(
     tableName: string,
-    rows: readonly (InsertedRow & { document_id: string })[]
+    rows: readonly (InsertedRow & { document_id: string })[],
+    followUp?: FollowUp
   ): Promise<Map<string, number>> {
-    const { insertForIds } = this.dialect;
-    if (!insertForIds) {
-      await this.insert(tableName, rows);
-      const keys = rows.map(({ document_id: key }) => key);
-      const found = (await this.table(tableName)
-        .select('id', 'document_id')
-        .whereIn('document_id', keys)) as { id: number | string; document_id: string }[];
-      return new Map(found.map(({ id, document_id: key }) => [key, Number(id)]));
-    }
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
-    await this.inParts(rows, { count: INSERTED_AT_ONCE, valuesOf: (row) => row }, async (part) => {
-      for (const [key, id] of await insertForIds(this.knex, target, part)) ids.set(key, id);
+    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
+      const made = this.dialect.insertForIds
+        ? await this.dialect.insertForIds(this.knex, target, part, followUp)
+        : await this.insertAndRead(target, part, followUp);
+      for (const [key, id] of made) ids.set(key, id);
     });
     return ids;
   }
 
+  private async insertAndRead(
+    target: InsertTarget,
+    rows: readonly (InsertedRow & { document_id: string })[],
+    followUp: FollowUp | undefined
+  ): Promise<[string, number][]> {
+    await this.dialect.insert(this.knex, target, rows);
+    const keys = rows.map(({ document_id: key }) => key);
+    const found = (await this.table(target.name)
+      .select('id', 'document_id')
+      .whereIn('document_id', keys)) as { id: number | string; document_id: string }[];
+    if (followUp) {
+      const ids = padded(found.map(({ id }) => Number(id)));
+      // MySQL locks every row that it reads, and of a small table it would read all: others' new rows too.
+      const byKey = this.client === 'mysql' ? 'FORCE INDEX (PRIMARY)' : '';
+      const made = `${target.name} made ${byKey} WHERE id IN (${repeated('?', ids.length)})`;
+      await this.prepared({ sql: followUpOf(followUp, this.schema, made), bindings: ids });
+    }
+    return found.map(({ id, document_id: key }) => [key, Number(id)]);
+  }
+
   /**
-   * Makes a query see what is committed now, not what was when its transaction first read. MySQL reads
-   * from a snapshot that may be older than a lock which was taken since; a locking read does not. Only
-   * for rows that a lock held by this transaction already keeps others from changing.
+   * Makes a query see what is committed now; MySQL may read from a snapshot older than a lock that was
+   * taken since. Only for rows that a lock of this transaction already keeps others from changing.
    */
   latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
     return this.client === 'mysql' ? query.forShare() : query;
@@ -161,6 +197,24 @@ export class Tx extends Db {
   ) {
     super(knex, database);
   }
+
+  /**
+   * Writes rows, all of the same columns, in statements of bounded size; those with an owner only while
+   * that one holds them.
+   * @returns the ids that were held
+   */
+  async updateRows(tableName: string, rows: readonly RowUpdate[]): Promise<Set<number>> {
+    const table = { name: tableName, schema: this.schema };
+    const held = new Set<number>();
+    await this.inParts(
+      rows,
+      { count: UPDATED_AT_ONCE, valuesOf: ({ set }) => set },
+      async (part) => {
+        for (const id of await this.dialect.updateRows(this.knex, table, part)) held.add(id);
+      }
+    );
+    return held;
+  }
 }
 
 /** Ends a transaction that must not be committed, and carries what was found out in it. */
@@ -175,6 +229,9 @@ const LONGEST_WAIT_MS = 1000;
 
 const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
 
+/** Work that takes many names may find another one taken each time. */
+const UNIQUE_TRIES = 5;
+
 let savepoints = 0;
 
 /** The site's database; ARCHITECTURE.md says which transactions may be nested. */
@@ -186,7 +243,8 @@ export class Database {
   /** Outside of any transaction: for work that no transaction has started, such as that of timers. */
   readonly pool: Db;
 
-  private size: StatementSize | undefined;
+  /** Known once a statement's size was asked for. */
+  size: StatementSize | undefined;
 
   constructor(readonly strapi: Core.Strapi) {
     this.clock = new DatabaseClock(strapi);
@@ -202,16 +260,15 @@ export class Database {
     return this.strapi.db.getSchemaName();
   }
 
+  /** A table's name in the text of a statement. */
+  named(tableName: string): string {
+    return this.schema ? `"${this.schema}".${tableName}` : tableName;
+  }
+
   get dialect(): Dialect {
     const dialect = DIALECTS[this.client];
     if (!dialect) throw new Error(`Switchboard does not know the database ${this.client}`);
     return dialect;
-  }
-
-  /** The capacity of one statement, in bytes; read once a process. */
-  async statementSize(executor: Executor): Promise<StatementSize> {
-    this.size ??= await readStatementSize(executor, this.client);
-    return this.size;
   }
 
   /** True if the current asynchronous context is within a transaction of any origin. */
@@ -238,9 +295,8 @@ export class Database {
   }
 
   /**
-   * Runs `work` in a transaction of its own, and all of it again where the database chose it as the
-   * victim of a deadlock: what a rolled-back try did, its events included, is gone with it. Within a
-   * caller's transaction it is a part of that, which is the caller's to run again.
+   * Runs `work` in a transaction of its own, and all of it again if the database chose it as the victim
+   * of a deadlock. Within a caller's transaction it is a part of that, which is the caller's to run again.
    */
   retrying<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const run = (): Promise<T> => this.transaction(work);
@@ -252,11 +308,12 @@ export class Database {
    * name in between, the unique index fails it: it is run again, finds the name taken and says so.
    */
   async unique<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    try {
-      return await this.retrying(work);
-    } catch (error) {
-      if (!isDuplicate(error) || this.inTransaction()) throw error;
-      return this.retrying(work);
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        return await this.retrying(work);
+      } catch (error) {
+        if (attempt >= UNIQUE_TRIES || !isDuplicate(error) || this.inTransaction()) throw error;
+      }
     }
   }
 
@@ -352,10 +409,7 @@ export class Database {
     return runApart(this.pool.knex as Knex, statement);
   }
 
-  /**
-   * Boot warnings about a site's SQLite: that it lacks the write-ahead log, and that it waits too long
-   * for a lock. Nothing about one in memory; null of another database.
-   */
+  /** Boot warnings about a site's SQLite; none about one in memory, null of another database. */
   async sqliteWarnings(): Promise<string[] | null> {
     if (this.client !== 'sqlite') return null;
     const { knex } = await this.current();
@@ -363,19 +417,14 @@ export class Database {
       (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
     const { file } = await read('database_list');
     if (!file) return [];
-    const warnings: string[] = [];
-    const { journal_mode: mode } = await read('journal_mode');
-    if (String(mode).toLowerCase() !== 'wal') {
-      warnings.push(
-        `SQLite runs without its write-ahead log (journal_mode is ${String(mode)}): set it to WAL; ${ADVICE}.`
-      );
-    }
+    const mode = String((await read('journal_mode')).journal_mode);
     const wait = Number((await read('busy_timeout')).timeout);
-    if (wait > LONGEST_WAIT_MS) {
-      warnings.push(
-        `SQLite waits up to ${wait} ms for a lock, and the whole site with it: set busy_timeout to 50; ${ADVICE}.`
-      );
-    }
-    return warnings;
+    const faults = [
+      mode.toLowerCase() !== 'wal' &&
+        `SQLite runs without its write-ahead log (journal_mode is ${mode}): set it to WAL`,
+      wait > LONGEST_WAIT_MS &&
+        `SQLite waits up to ${wait} ms for a lock, and the whole site with it: set busy_timeout to 50`,
+    ];
+    return faults.flatMap((fault) => (fault ? `${fault}; ${ADVICE}.` : []));
   }
 }

@@ -58,25 +58,12 @@ const SQLITE =
 const SYSTEM =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ENOSPC)$/;
 const MYSQL = new Set([
-  'ER_ACCESS_DENIED_ERROR',
-  'ER_BAD_DB_ERROR',
-  'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION',
-  'ER_CONNECTION_KILLED',
-  'ER_CON_COUNT_ERROR',
-  'ER_DBACCESS_DENIED_ERROR',
-  'ER_DISK_FULL',
-  'ER_FORCING_CLOSE',
-  'ER_NORMAL_SHUTDOWN',
-  'ER_OPTION_PREVENTS_STATEMENT',
-  'ER_OUTOFMEMORY',
-  'ER_OUT_OF_RESOURCES',
-  'ER_QUERY_INTERRUPTED',
-  'ER_QUERY_TIMEOUT',
-  'ER_RECORD_FILE_FULL',
-  'ER_SERVER_SHUTDOWN',
-  'ER_STATEMENT_TIMEOUT',
-  'ER_TOO_MANY_USER_CONNECTIONS',
-  'ER_USER_LIMIT_REACHED',
+  ...['ER_ACCESS_DENIED_ERROR', 'ER_BAD_DB_ERROR', 'ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION'],
+  ...['ER_CONNECTION_KILLED', 'ER_CON_COUNT_ERROR', 'ER_DBACCESS_DENIED_ERROR', 'ER_DISK_FULL'],
+  ...['ER_FORCING_CLOSE', 'ER_NORMAL_SHUTDOWN', 'ER_OPTION_PREVENTS_STATEMENT', 'ER_OUTOFMEMORY'],
+  ...['ER_OUT_OF_RESOURCES', 'ER_QUERY_INTERRUPTED', 'ER_QUERY_TIMEOUT', 'ER_RECORD_FILE_FULL'],
+  ...['ER_SERVER_SHUTDOWN', 'ER_STATEMENT_TIMEOUT', 'ER_TOO_MANY_USER_CONNECTIONS'],
+  ...['ER_USER_LIMIT_REACHED'],
 ]);
 /** Messages of drivers and the pool without a code. */
 const MESSAGES =
@@ -134,4 +121,10 @@ export const firstOrNotFound = async <Row>(
   const row = (await query.first()) as Row | undefined;
   if (!row) throw new errors.NotFoundError(`${what} not found`);
   return row;
+};
+
+/** How many rows a query finds. */
+export const countOf = async (query: Knex.QueryBuilder): Promise<number> => {
+  const [row] = (await query.count({ n: '*' })) as { n: number | string }[];
+  return Number(row?.n ?? 0);
 };

@@ -53,10 +53,7 @@ export class Site {
     return row?.value ?? null;
   }
 
-  /**
-   * True if a row belongs to another site. Rows without a stamp were made by hand here: what a transfer
-   * carries has one.
-   */
+  /** True if a row belongs to another site. Rows without a stamp were made by hand here. */
   isForeign({ site_instance: stamp }: { site_instance: string | null }): boolean {
     return stamp !== null && stamp !== this.instance;
   }

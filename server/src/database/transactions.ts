@@ -64,8 +64,6 @@ interface HostTools {
   onRollback(callback: () => void): void;
 }
 
-type Open = (work?: (tools: HostTools) => unknown) => Promise<unknown>;
-
 const turns = new AsyncLocalStorage<Turn>();
 const opening = new AsyncLocalStorage<{ isOurs: boolean }>();
 const newest = new AsyncLocalStorage<true>();
@@ -78,7 +76,9 @@ const hasEnded = (connection: unknown): boolean =>
   (connection as { inTransaction?: boolean }).inTransaction === false;
 
 /** Takes note of an error of a statement, which may have ended the whole transaction. */
-const noteFault = (transaction: Transaction, connection: unknown, error: unknown): void => {
+export const noteFault = (executor: object, connection: unknown, error: unknown): void => {
+  const transaction = transactions.get(executor);
+  if (!transaction) return;
   transaction.fault ??= error;
   const { code } = error as { code?: unknown };
   const { driverName } = (transaction.trx as unknown as Transactor).client;
@@ -98,18 +98,15 @@ const asNewest = (transaction: Transaction, statement: string | QueryObject) => 
   return { ...statement, sql: `${sql} lock in share mode` };
 };
 
-/**
- * Runs a statement of a transaction that has been committed on a connection of its own: it is of work
- * that nobody waited for, which without the plugin would have had no transaction.
- */
-const runLate = async (
-  strapi: Core.Strapi,
-  statement: string | QueryObject
-): Promise<QueryObject> => {
-  const pool = (strapi.db.connection as unknown as { client: QueryClient }).client;
+/** Runs work with a connection of the pool, asked before this returns, or with a transaction's. */
+export const withConnection = async <T>(
+  executor: Knex,
+  work: (connection: unknown, pool: QueryClient) => T | PromiseLike<T>
+): Promise<T> => {
+  const pool = executor.client as QueryClient;
   const connection = await pool.acquireConnection();
   try {
-    return await pool.query(connection, statement);
+    return await work(connection, pool);
   } finally {
     await pool.releaseConnection(connection);
   }
@@ -139,7 +136,8 @@ const watch = (
   client.query = async (connection, statement) => {
     const sql = typeof statement === 'string' ? statement : statement.sql;
     if (transaction.isOurs && transactor.isCompleted() && (await ended)) {
-      return runLate(strapi, statement);
+      // It is of work that nobody waited for, which without the plugin would have had no transaction.
+      return withConnection(strapi.db.connection, (own, pool) => pool.query(own, statement));
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
@@ -154,7 +152,7 @@ const watch = (
       if (/^ROLLBACK TO /i.test(sql)) transaction.fault = null;
       return answer;
     } catch (error) {
-      noteFault(transaction, connection, error);
+      noteFault(trx, connection, error);
       // SQLite leaves a transaction open whose commit it refuses.
       if (sql === 'COMMIT;' && client.driverName === 'better-sqlite3' && !hasEnded(connection)) {
         await client._query(connection, { sql: 'ROLLBACK' }).catch(() => {});
@@ -214,7 +212,17 @@ export class Turn {
     }
   }
 
-  /** Lets nothing more begin in it; what was to follow its commit does not. To be called before the database goes back. */
+  /** As `ended`, and lets nothing more begin in it from that very moment on. */
+  private async close(): Promise<void> {
+    let last: Promise<void> | null = null;
+    while (last !== this.last) {
+      last = this.last;
+      await last;
+    }
+    this.isOpen = false;
+  }
+
+  /** Lets nothing more begin in it, nor follow its commit. To be called before the database goes back. */
   undo(): Promise<void> {
     this.isOpen = false;
     this.isUndone = true;
@@ -240,11 +248,11 @@ export class Turn {
   async whole<T>(work: () => T | Promise<T>): Promise<T> {
     try {
       const result = await turns.run(this, work);
-      await this.ended();
+      await this.close();
       if (this.doom) throw rolledBack(this.doom);
       return result;
     } finally {
-      // Waiting parts fail; one that is under way ends before the rollback.
+      // If the work failed, waiting parts fail; one that is under way ends before the rollback.
       this.isOpen = false;
       await this.ended();
     }
@@ -267,8 +275,7 @@ export class Turn {
       if (!this.isOpen) throw rolledBack();
       return await turns.run(turn, () => work(turn));
     } finally {
-      await turn.ended();
-      turn.isOpen = false;
+      await turn.close();
       if (turn.doom && !turn.isUndone) this.doom ??= turn.doom;
       leave();
     }
@@ -295,56 +302,33 @@ const follow = (strapi: Core.Strapi, callback: () => unknown): void => {
   });
 };
 
-/** Why no statement of a transaction can succeed any more; null: nothing is known to be wrong. */
-const lossOf = (strapi: Core.Strapi, { lost, fault }: Transaction): Error | null => {
-  if (lost) return lost;
-  // PostgreSQL takes no statement before the transaction goes back to before the error.
-  const isFailed = strapi.db.dialect.client === 'postgres' && isDatabaseError(fault);
-  return isFailed ? new LostTransactionError(fault) : null;
-};
-
 /**
  * Fails a call of the document service in a transaction that is lost, before the host validates its data:
  * there yup waits for ever for a look into the database that fails, whose rejection ends the process.
  */
 const refuseLost = (strapi: Core.Strapi): void => {
   strapi.documents.use(async (_context, next) => {
-    const transaction = currentTurn(strapi)?.transaction;
-    const loss = transaction && lossOf(strapi, transaction);
-    if (loss) throw loss;
+    const { lost, fault } = currentTurn(strapi)?.transaction ?? {};
+    if (lost) throw lost;
+    // PostgreSQL takes no statement before the transaction goes back to before the error.
+    const isFailed = strapi.db.dialect.client === 'postgres' && isDatabaseError(fault);
+    if (isFailed) throw new LostTransactionError(fault);
     return next();
   });
 };
-
-/** The host's arguments to the work of a transaction, for every part of it. */
-const toolsOf = (strapi: Core.Strapi, { trx, onCommit, onRollback }: HostTools): HostTools => ({
-  trx,
-  // A part does not end the whole.
-  commit: async () => {},
-  rollback: async () => {},
-  onCommit: (callback) => {
-    const turn = turns.getStore();
-    onCommit(() => {
-      if (!turn?.isGone()) follow(strapi, callback);
-    });
-  },
-  onRollback,
-});
 
 const watched = new WeakSet<object>();
 
 /**
  * Watches every transaction of the site: takes no rollback for a commit, lets parts of one take turns,
  * and has those that the plugin opens read what is committed. To be called in `register`, before
- * anything else opens one.
- *
- * A call within a transaction stays in the context of that: the host gives it one of its own, in which
- * a finished transaction goes on for ever, so that work that nobody waits for would fail.
+ * anything else opens one. A part stays in the context of the whole: in one of its own, as the host
+ * gives it, a finished transaction goes on for ever, and work that nobody waits for would fail.
  */
 export const watchTransactions = (strapi: Core.Strapi): void => {
   const db = strapi.db as unknown as {
     connection: Knex;
-    transaction: Open;
+    transaction(work?: (tools: HostTools) => unknown): Promise<unknown>;
     dialect: { client: string };
   };
   if (watched.has(db)) return;
@@ -380,10 +364,18 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
     }
     return open.call(host, (tools: HostTools) => {
       const transaction = watch(strapi, tools.trx, given);
-      const { commit, rollback, ...shared } = tools;
-      const own = toolsOf(strapi, tools);
-      parts.set(transaction, own);
-      return new Turn(transaction).whole(() => work({ ...shared, ...own, commit, rollback }));
+      const whole: HostTools = {
+        ...tools,
+        onCommit(callback) {
+          const turn = turns.getStore();
+          tools.onCommit(() => {
+            if (!turn?.isGone()) follow(strapi, callback);
+          });
+        },
+      };
+      // A part does not end the whole.
+      parts.set(transaction, { ...whole, commit: async () => {}, rollback: async () => {} });
+      return new Turn(transaction).whole(() => work(whole));
     });
   };
 };
@@ -395,10 +387,9 @@ export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }
 export const openingFresh = <T>(work: () => T): T => opening.run({ isOurs: false }, work);
 
 /**
- * Runs `work` so that what it reads is what is committed now. On MySQL a transaction goes on reading
- * what was there when it first read, also after it has waited for a lock; in one that the plugin did
- * not open, its reads are locking ones, which do not. Only for rows that are to be written, and for
- * what belongs to them.
+ * Runs `work` so that it reads what is committed now. On MySQL a transaction goes on reading what was
+ * there when it first read, also after it has waited for a lock; locking reads do not. Only for rows
+ * that are to be written, and for what belongs to them.
  */
 export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
   strapi.db.dialect.client === 'mysql' && strapi.db.inTransaction()
@@ -407,12 +398,6 @@ export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
 
 /** True if the database has rolled back the transaction that an executor is. */
 export const isLost = (executor: object): boolean => Boolean(transactions.get(executor)?.lost);
-
-/** Takes note of an error of a statement that did not come by way of knex. */
-export const noteFaultOf = (executor: object, connection: unknown, error: unknown): void => {
-  const transaction = transactions.get(executor);
-  if (transaction) noteFault(transaction, connection, error);
-};
 
 /** Runs a part of the current transaction in its turn (`Turn`); outside of a transaction at once. */
 export const inTurn = <T>(strapi: Core.Strapi, work: (turn: Turn) => Promise<T>): Promise<T> =>

@@ -15,8 +15,6 @@ export interface WriteEvent {
   params: { where?: unknown; filters?: unknown; _q?: unknown; data?: unknown };
 }
 
-type Condition = Pick<WriteEvent['params'], 'where' | 'filters' | '_q'>;
-
 /** The used part of the host's query builder, which it does not type. */
 interface Query {
   state: { joins: unknown[] };
@@ -34,6 +32,8 @@ const and = (where: unknown, ...more: Where[]): Where => {
   const given = (where ?? {}) as Where;
   return { ...given, $and: [...((given.$and as unknown[] | undefined) ?? []), ...more] };
 };
+
+type Condition = Pick<WriteEvent['params'], 'where' | 'filters' | '_q'>;
 
 /** The condition that the host goes by: `filters` and `_q` only where it deletes many. */
 const conditionOf = ({ action, params: { where, filters, _q } }: WriteEvent): Condition =>
@@ -77,8 +77,8 @@ class Rows {
   }
 
   /** By their ids, so that two writers of the same rows wait, and never for each other. */
-  inOrder(condition: Condition): Query {
-    return this.matching(condition, { orderBy: { id: 'asc' } });
+  inOrder(condition: Condition, limit?: number): Query {
+    return this.matching(condition, { orderBy: { id: 'asc' }, ...(limit && { limit }) });
   }
 
   pin(ids: readonly number[]): Where {
@@ -201,18 +201,16 @@ export const lockVersions = async (
   }
 };
 
-/** Which of these documents have a row. Nothing is locked: on MySQL that would lock the gap of those that have none. */
+/** Which of these documents have a row. Nothing is locked: MySQL would lock the gaps of the others. */
 export const existingOf = async (
   strapi: Core.Strapi,
   uid: string,
   documentIds: readonly string[]
 ): Promise<string[]> => {
-  const found = new Set<string>();
-  for (const ids of inChunks(documentIds)) {
-    const rows = new Rows(strapi, uid).matching({ where: { documentId: { $in: ids } } });
-    for (const { documentId } of await rowsOf(rows)) found.add(documentId);
-  }
-  return [...found];
+  const rows = await findInChunks(documentIds, (ids: string[]) =>
+    rowsOf(new Rows(strapi, uid).matching({ where: { documentId: { $in: ids } } }))
+  );
+  return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
 const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
@@ -227,9 +225,8 @@ export interface HostWrite {
 }
 
 /**
- * Puts `around` about every write of the host's query engine, from wherever it comes. It stays: others
- * may have wrapped the same methods since.
- * @param around is given the write and what does it, as it is or with other parameters
+ * Puts `around` about every write of the host's query engine, for good: others may have wrapped the same
+ * methods since. @param around is given the write and what does it, as it is or with other parameters
  */
 export const aroundWrites = (
   strapi: Core.Strapi,
@@ -268,9 +265,6 @@ export const aroundCalls = (
   );
 };
 
-type When = 'before' | 'after';
-type Action = 'Create' | 'CreateMany' | 'Update' | 'UpdateMany' | 'Delete' | 'DeleteMany';
-
 const copyOf = (data: unknown): unknown => {
   if (Array.isArray(data)) return data.map(copyOf);
   return typeof data === 'object' && data !== null ? { ...data } : data;
@@ -287,7 +281,9 @@ const copied = new WeakMap<object, Set<string>>();
 export const listenToWrites = (
   strapi: Core.Strapi,
   models: readonly string[],
-  listeners: Partial<Record<`${When}${Action}`, (event: never) => Promise<void> | void>>
+  listeners: Partial<
+    Record<`${'before' | 'after'}${Capitalize<Method>}`, (event: never) => Promise<void> | void>
+  >
 ): void => {
   const known = copied.get(strapi.db);
   const types = known ?? new Set<string>();
@@ -305,16 +301,11 @@ export const listenToWrites = (
   >[0]);
 };
 
-const done = new WeakSet<Core.Strapi>();
-
 /**
  * The host forgets who listens to writes and closes the database afterwards; a write in between
- * would be committed without its events. Here the database closes first. May be called again.
+ * would be committed without its events. Here the database closes first. To be called once.
  */
-export const listenUntilClosed = (strapi: Core.Strapi): void => {
-  if (done.has(strapi)) return;
-  done.add(strapi);
-  const { db } = strapi;
+export const listenUntilClosed = ({ db }: Core.Strapi): void => {
   db.destroy = async () => {
     await db.connection.destroy();
     db.lifecycles.clear();
@@ -327,13 +318,10 @@ export type Where = Record<string, unknown>;
 const CHUNK = 200;
 
 /** Parts of a long list: memory and statements do not grow with a bulk write. */
-export const inChunks = <T>(all: readonly T[]): T[][] => {
-  const chunks: T[][] = [];
-  for (let start = 0; start < all.length; start += CHUNK) {
-    chunks.push(all.slice(start, start + CHUNK));
-  }
-  return chunks;
-};
+export const inChunks = <T>(all: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(all.length / CHUNK) }, (_chunk, at) =>
+    all.slice(at * CHUNK, (at + 1) * CHUNK)
+  );
 
 /** The rows that a query finds for some values, each asked for once, in statements of bounded length. */
 export const findInChunks = async <Row, Value = number>(
@@ -354,22 +342,14 @@ export const findInChunks = async <Row, Value = number>(
 export async function* documentIdsOf(
   strapi: Core.Strapi,
   uid: string,
-  params: { where?: unknown; filters?: unknown; _q?: unknown }
+  params: Condition
 ): AsyncGenerator<string[]> {
   let last = 0;
   for (;;) {
     const after = { id: { $gt: last } };
-    const query = strapi.db.queryBuilder(uid).init({
-      ...params,
-      select: ['id', 'documentId'],
-      where: params.where ? { $and: [params.where, after] } : after,
-      orderBy: { id: 'asc' },
-      limit: CHUNK,
-    });
-    const rows = (await readNewest(strapi, () => query.execute())) as {
-      id: number;
-      documentId: string;
-    }[];
+    const where = params.where ? { $and: [params.where, after] } : after;
+    const query = new Rows(strapi, uid).inOrder({ ...params, where }, CHUNK);
+    const rows = await readNewest(strapi, () => rowsOf(query));
     const tail = rows.at(-1);
     if (!tail) return;
     yield [...new Set(rows.map(({ documentId }) => documentId))];

@@ -1,17 +1,27 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Core } from '@strapi/strapi';
 import { SITE_TABLE } from '../database/site';
 import type { Feature } from '../feature';
 import { isOn } from '../parts';
-import { errorText } from '../runtime/text';
-import { queues, redis, type CheckResult } from './redis';
+import { errorText, isRecord } from '../runtime/text';
+import {
+  ANSWERS_WITHIN_MS,
+  type Check,
+  type CheckResult,
+  fail,
+  ok,
+  queues,
+  redis,
+  warn,
+  warnIf,
+} from './redis';
 import { type FollowedFacts, ownFacts, readFollowed } from '../webhooks/nodes';
 import { proxyWarning } from '../net/client-address';
-import { describePrivateAddresses, type GivenNodeEnv } from '../net/guard';
-import { stopWithin } from '../scheduling/recorder';
+import { describePrivateAddresses } from '../net/guard';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
-import { type Check, fail, ok, warn } from './redis';
 import { type App, appOf } from '../app';
 import type { Knex } from 'knex';
+import { countOf } from '../database/retry';
 import { POS_EVENTS_TABLE, RECORD_QUEUE_TABLE } from '../pos/tables';
 import { QUEUE_STATES } from '../queue/queue';
 import { SECTIONS } from '../webhooks/rules/delivery-state';
@@ -28,49 +38,34 @@ const encryptionKey: Check = (app) =>
         MISSING_KEY_HELP
       );
 
-const describeNodeEnv = (environment: GivenNodeEnv): { text: string; isProduction: boolean } => {
-  if (environment === 'unknown') return { text: 'NODE_ENV may be set or not', isProduction: false };
-  const { given } = environment;
-  if (given === null) return { text: 'NODE_ENV is not set', isProduction: false };
-  return { text: `NODE_ENV is ${given}`, isProduction: given === 'production' };
-};
-
 const SAID_BY: Readonly<Record<FollowedFacts['from'], string>> = {
   running: 'the site that runs says',
   stopped: 'no node of the site runs; the last said',
   command: 'the site has said nothing yet; of this command',
 };
 
-const ANSWERS_WITHIN_MS = 5000;
-
 /** The site's facts; the command's own environment if the database cannot be read. */
 const followed = async (app: App): Promise<FollowedFacts> => {
-  let facts: FollowedFacts = { ...ownFacts(app), from: 'command' };
-  const reading = readFollowed(app).then(
-    (said) => {
-      facts = said;
-    },
-    () => {}
-  );
-  await stopWithin(ANSWERS_WITHIN_MS, reading);
-  return facts;
+  const own: FollowedFacts = { ...ownFacts(app), from: 'command' };
+  const reading = readFollowed(app).catch(() => own);
+  return Promise.race([reading, sleep(ANSWERS_WITHIN_MS, own, { ref: false })]);
 };
 
 /** Checks the environment of the site's own process; the command's may differ. */
 const environment: Check = async (app) => {
   const facts = await followed(app);
-  const { text, isProduction } = describeNodeEnv(facts.nodeEnv);
+  const given = facts.nodeEnv === 'unknown' ? undefined : facts.nodeEnv.given;
+  const state = given === undefined ? 'may be set or not' : `is ${given ?? 'not set'}`;
   const addresses = describePrivateAddresses(facts, null);
-  const both = addresses.includes('NODE_ENV') ? addresses : `${text}; ${addresses}`;
-  const message = `${SAID_BY[facts.from]}: ${both}`;
-  if (facts.open) {
-    return warn(
-      message,
-      'on a live site set NODE_ENV=production, or name the networks in webhooks.allowPrivateNetworks'
-    );
-  }
-  if (!isProduction) return warn(message, 'set NODE_ENV=production on a live site');
-  return ok(message);
+  const both = addresses.includes('NODE_ENV') ? addresses : `NODE_ENV ${state}; ${addresses}`;
+  return warnIf(
+    `${SAID_BY[facts.from]}: ${both}`,
+    [
+      facts.open,
+      'on a live site set NODE_ENV=production, or name the networks in webhooks.allowPrivateNetworks',
+    ],
+    [given !== 'production', 'set NODE_ENV=production on a live site']
+  );
 };
 
 /** Variables by which programs and libraries find a proxy. */
@@ -84,9 +79,7 @@ const PROXY_VARIABLES = [
 ];
 
 const namedProxies = (proxy: unknown): string[] => {
-  const { global, http, https, fetch } = (
-    typeof proxy === 'object' && proxy !== null ? proxy : {}
-  ) as Record<string, unknown>;
+  const { global, http, https, fetch } = isRecord(proxy) ? proxy : {};
   const configured = Object.entries({ global, http, https, fetch }).filter(([, value]) => value);
   const variables = PROXY_VARIABLES.filter(
     (name) => process.env[name] || process.env[name.toLowerCase()]
@@ -105,15 +98,12 @@ const proxy: Check = (app) => {
       'let the process reach the receivers directly'
     );
   }
-  const { koa } = (typeof settings === 'object' && settings !== null ? settings : {}) as {
-    koa?: unknown;
-  };
-  return ok(
-    koa === true
-      ? 'proxies before this site are trusted and counted'
-      : 'no proxy before this site is trusted',
-    koa === true ? undefined : 'set proxy.koa and proxy.maxIpsCount where the site is behind one'
-  );
+  return isRecord(settings) && settings.koa === true
+    ? ok('proxies before this site are trusted and counted')
+    : ok(
+        'no proxy before this site is trusted',
+        'set proxy.koa and proxy.maxIpsCount where the site is behind one'
+      );
 };
 
 const mcp: Check = (app) =>
@@ -129,21 +119,16 @@ const CLOCKS_APART_MS = 5000;
 
 /** The node's clock is in signatures, and tills are judged against it; all else is the database's. */
 const clocks: Check = async (app) => {
-  const clock = app.clock;
-  await clock.sync();
-  const offset = Date.now() - clock.now();
-  const message = `this node's clock and the database's are ${Math.abs(offset)} ms apart (node ${offset < 0 ? 'behind' : 'ahead'})`;
-  if (Math.abs(offset) <= CLOCKS_APART_MS) return ok(message);
-  return warn(message, 'set the clocks with NTP or chrony on both machines');
+  await app.clock.sync();
+  const offset = Date.now() - app.clock.now();
+  return warnIf(
+    `this node's clock and the database's are ${Math.abs(offset)} ms apart (node ${offset < 0 ? 'behind' : 'ahead'})`,
+    [Math.abs(offset) > CLOCKS_APART_MS, 'set the clocks with NTP or chrony on both machines']
+  );
 };
 
 /** So many are named; of a site that was never started there are some fifty. */
 const NAMED = 5;
-
-const namedOf = (missing: readonly string[]): string => {
-  const others = missing.length - NAMED;
-  return `${missing.slice(0, NAMED).join(', ')}${others > 0 ? ` and ${others} more` : ''}`;
-};
 
 /** @param expected the plain tables of the features that the site has */
 export const tables =
@@ -156,10 +141,12 @@ export const tables =
     const present = new Set(await app.strapi.db.dialect.schemaInspector.getTables());
     const missing = names.filter((name) => !present.has(name)).sort();
     if (missing.length === 0) return ok(`all ${names.length} tables are there`);
+    const named = missing.slice(0, NAMED).join(', ');
+    const others = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : '';
     return warn(
       missing.length === names.length
         ? `none of the ${names.length} tables exists yet`
-        : `${missing.length} of ${names.length} tables are missing: ${namedOf(missing)}`,
+        : `${missing.length} of ${names.length} tables are missing: ${named}${others}`,
       'start the site once with this version: it creates them'
     );
   };
@@ -180,18 +167,12 @@ const LATE_MS = 60_000;
 const hasTable = (app: App, name: string): Promise<boolean> =>
   app.strapi.db.getSchemaConnection().hasTable(name);
 
-const count = async (rows: Knex.QueryBuilder): Promise<number> => {
-  const [row] = (await rows.count({ n: '*' })) as { n: number | string }[];
-  return Number(row?.n ?? 0);
-};
-
 /** For how long the row that has waited longest has been due, milliseconds; 0 where none is late. */
 const lateness = async (rows: Knex.QueryBuilder, now: number): Promise<number> => {
-  const [row] = (await rows.where('due_at', '>', 0).min({ oldest: 'due_at' })) as {
+  const { oldest } = (await rows.where('due_at', '>', 0).min({ oldest: 'due_at' }).first()) as {
     oldest: number | string | null;
-  }[];
-  const oldest = Number(row?.oldest ?? now);
-  return Math.max(0, now - oldest);
+  };
+  return Math.max(0, now - Number(oldest ?? now));
 };
 
 const lateText = (late: number): string =>
@@ -205,65 +186,52 @@ const deliveries: Check = async (app) => {
   // Deliveries of a webhook that was deleted are about to be ended.
   const known = db.table(WEBHOOKS_TABLE).select('id');
   const inSection = (section: number) =>
-    count(queue().where({ section }).whereIn('group_id', known));
+    countOf(queue().where({ section }).whereIn('group_id', known));
   const waiting = await inSection(SECTIONS.waiting);
   const failing = await inSection(SECTIONS.failing);
   const off = () =>
     db.table(WEBHOOKS_TABLE).where({ active: false }).whereNotNull('disabled_reason');
-  const elsewhere = await count(off().where('disabled_reason', 'like', `${FROM_ELSEWHERE}%`));
-  const broken = (await count(off())) - elsewhere;
+  const elsewhere = await countOf(off().where('disabled_reason', 'like', `${FROM_ELSEWHERE}%`));
+  const broken = (await countOf(off())) - elsewhere;
   const due = queue().where({ state: QUEUE_STATES.ready }).whereIn('group_id', served);
   const late = await lateness(due, app.clock.now());
   const message = `deliveries: ${waiting} waiting, ${failing} failing; ${broken} webhooks were switched off${elsewhere > 0 ? `, ${elsewhere} more came from another site` : ''}${lateText(late)}`;
-  if (late > LATE_MS) {
-    return warn(
-      message,
-      'see to it that a process sends: a node with webhooks.dispatch, or switchboard worker'
-    );
-  }
-  if (failing > 0 || broken > 0) {
-    return warn(message, 'look at the causes in the log of deliveries, and fix the receivers');
-  }
-  if (elsewhere > 0) {
-    return warn(message, 'switch on those that are to send from here');
-  }
-  return ok(message);
+  return warnIf(
+    message,
+    [
+      late > LATE_MS,
+      'see to it that a process sends: a node with webhooks.dispatch, or switchboard worker',
+    ],
+    [
+      failing > 0 || broken > 0,
+      'look at the causes in the log of deliveries, and fix the receivers',
+    ],
+    [elsewhere > 0, 'switch on those that are to send from here']
+  );
 };
 
 const posEvents: Check = async (app) => {
   if (!app.options.features.pos || !(await hasTable(app, RECORD_QUEUE_TABLE))) return null;
   const db = await app.db.current();
   const rows = () => db.table(POS_EVENTS_TABLE);
-  const inState = (...states: string[]) => count(rows().whereIn('state', states));
+  const inState = (...states: string[]) => countOf(rows().whereIn('state', states));
   const waiting = await inState('pending');
   const mapping = await inState('needs_mapping', 'partially_applied');
   const failed = await inState('failed');
   const queued = db.table(RECORD_QUEUE_TABLE).where({ state: QUEUE_STATES.ready });
   const late = await lateness(queued, app.clock.now());
   const message = `records of tills: ${waiting} waiting, ${mapping} waiting for a mapping, ${failed} failed${lateText(late)}`;
-  if (late > LATE_MS) {
-    return warn(
-      message,
-      'see to it that a process applies them: a node with pos.process, or switchboard worker'
-    );
-  }
-  if (failed > 0 || mapping > 0) {
-    return warn(message, 'look at them in the admin panel, Point of sale, Events');
-  }
-  return ok(message);
+  return warnIf(
+    message,
+    [
+      late > LATE_MS,
+      'see to it that a process applies them: a node with pos.process, or switchboard worker',
+    ],
+    [failed > 0 || mapping > 0, 'look at them in the admin panel, Point of sale, Events']
+  );
 };
 
-/** The service for `switchboard doctor` (docs/operations.md#is-everything-in-order). */
-interface Doctor {
-  /** Checks that need no database. */
-  examineSite(): Promise<NamedResult[]>;
-  /** The rest, once the database is connected; nothing has to be bootstrapped. */
-  examineDatabase(): Promise<NamedResult[]>;
-}
-
-interface NamedResult extends CheckResult {
-  name: string;
-}
+type NamedResult = CheckResult & { name: string };
 
 /** One check that cannot be made says so, and the others are made all the same. */
 const examine = async (
@@ -283,7 +251,10 @@ const examine = async (
   return results;
 };
 
-/** The command's half of the plugin. @param features all others, whose tables are looked for */
+/**
+ * The plugin's half of `switchboard doctor` (docs/operations.md#is-everything-in-order).
+ * @param features all others, whose tables are looked for
+ */
 export const doctorOf = (features: readonly Feature[]): Feature => {
   const expected = (app: App): string[] => [
     SITE_TABLE,
@@ -293,11 +264,13 @@ export const doctorOf = (features: readonly Feature[]): Feature => {
   ];
   return {
     services: {
-      doctor: ({ strapi }: { strapi: Core.Strapi }): Doctor => {
+      doctor: ({ strapi }: { strapi: Core.Strapi }) => {
         const app = appOf(strapi);
         return {
+          /** Checks that need no database. */
           examineSite: () =>
             examine(app, { encryption_key: encryptionKey, environment, proxy, mcp, redis }),
+          /** The rest, once the database is connected; nothing has to be bootstrapped. */
           examineDatabase: () =>
             examine(app, {
               clocks,

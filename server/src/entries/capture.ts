@@ -9,7 +9,6 @@ import {
   idNamed,
   inChunks,
   listenToWrites,
-  listenUntilClosed,
   lockVersions,
   lockWritten,
   type Where,
@@ -22,15 +21,19 @@ import { derive, type EntryStatus, eventOf, FILE, serialize, type Version } from
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
 import type { App } from '../app';
 
-interface Row extends Record<string, unknown> {
+type Data = Record<string, unknown>;
+
+interface Row extends Data {
   id: number;
   documentId: string;
   locale?: string | null;
   publishedAt?: unknown;
 }
 
-const statusOf = (type: EntryType, { publishedAt }: Row): EntryStatus =>
-  type.draftAndPublish && (publishedAt ?? null) === null ? 'draft' : 'published';
+const isDraftRow = ({ publishedAt }: Data): boolean => (publishedAt ?? null) === null;
+
+const statusOf = (type: EntryType, row: Row): EntryStatus =>
+  type.draftAndPublish && isDraftRow(row) ? 'draft' : 'published';
 
 /** True if receivers are sent drafts of the type: else no draft is read. */
 const seesDrafts = ({ draftAndPublish, drafts }: EntryType): boolean => !draftAndPublish || drafts;
@@ -41,14 +44,14 @@ const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
 type Versions = Map<string, Version[]>;
 
 /**
- * Reads documents in all versions that receivers get, without the host's read lifecycles. `lock`: until
- * the transaction ends nobody else may change them, so that what differs is this write's doing.
+ * Reads documents in all versions that receivers get, without the host's read lifecycles.
+ * @param lock until the transaction ends nobody else may change them
  */
 const readVersions = async (
   app: App,
   type: EntryType,
   documentIds: readonly string[],
-  { lock = false }: { lock?: boolean } = {}
+  lock = false
 ): Promise<Versions> => {
   // Also unpublished versions: two that publish a draft for the first time have no other in common.
   if (lock && (type.draftAndPublish || type.localized)) {
@@ -75,27 +78,6 @@ const readVersions = async (
   return versions;
 };
 
-const readDraftLocales = async (
-  app: App,
-  type: EntryType,
-  documentIds: readonly string[]
-): Promise<Map<string, Set<string | null>>> => {
-  const rows = (await app.strapi.db
-    .queryBuilder(type.uid)
-    .init({
-      select: ['id', 'documentId', ...(type.localized ? ['locale'] : [])],
-      where: { documentId: { $in: [...documentIds] }, publishedAt: null },
-    })
-    .execute()) as Row[];
-  const locales = new Map<string, Set<string | null>>();
-  for (const row of rows) {
-    const found = locales.get(row.documentId) ?? new Set<string | null>();
-    found.add(localeOf(type, row));
-    locales.set(row.documentId, found);
-  }
-  return locales;
-};
-
 /** A document within a unit of work, as it was before the first write to it. */
 interface TrackedDocument {
   before: readonly Version[];
@@ -109,11 +91,7 @@ const isGone = (before: readonly Version[], after: readonly Version[]): boolean 
     return status === 'published' && !after.some(isSame);
   });
 
-type Data = Record<string, unknown>;
-
 const rowKey = ({ uid }: EntryType, id: unknown): string => `${uid}:${String(id)}`;
-
-const isDraftRow = ({ publishedAt }: Data): boolean => (publishedAt ?? null) === null;
 
 /** A file is replaced under its own address: its record may look the same afterwards. */
 const isReplaced = ({ uid }: EntryType, data: Data | undefined): boolean =>
@@ -147,7 +125,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
     const documents = this.changesOf(type);
     const unread = documentIds.filter((id) => !documents.has(id));
     for (const ids of inChunks(unread)) {
-      const versions = await readVersions(this.app, type, ids, { lock: true });
+      const versions = await readVersions(this.app, type, ids, true);
       for (const id of ids) {
         const before = versions.get(id) ?? [];
         documents.set(id, { before, rewritten: false });
@@ -212,25 +190,31 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
     if (events.length > 0) await getPublisher(this.app).publish(events, subscriptions);
   }
 
-  /** An entry that is no longer published is unpublished if a draft of it is left, and else deleted. */
+  /** The languages in which a draft is left: there an entry is unpublished, and in the others deleted. */
   private async draftsLeft(
     type: EntryType,
     changes: Changes<TrackedDocument>,
     after: Versions
   ): Promise<Map<string, ReadonlySet<string | null>>> {
-    if (!type.draftAndPublish) return new Map();
+    const locales = new Map<string, Set<string | null>>();
     const gone = changes.filter(([id, { before }]) => isGone(before, after.get(id) ?? []));
-    if (gone.length === 0) return new Map();
-    const ids = gone.map(([id]) => id);
-    return readDraftLocales(this.app, type, ids);
+    if (!type.draftAndPublish || gone.length === 0) return locales;
+    const query = this.app.strapi.db.queryBuilder(type.uid).init({
+      select: ['id', 'documentId', ...(type.localized ? ['locale'] : [])],
+      where: { documentId: { $in: gone.map(([id]) => id) }, publishedAt: null },
+    });
+    for (const row of (await query.execute()) as Row[]) {
+      const known = locales.get(row.documentId);
+      locales.set(row.documentId, new Set(known).add(localeOf(type, row)));
+    }
+    return locales;
   }
 }
 
 const writes = new UnitsOfWork<EntryWrite>();
 
 /**
- * Makes `work` a unit of work where somebody subscribed to an event of the type; within a unit of work
- * it is a part of that one, and where nobody subscribed it is the host's alone.
+ * Makes `work` a unit of work, or a part of the one around it; if nobody subscribed it is the host's alone.
  * @param begin notes what is known to change, before the work writes any of its rows
  */
 const capture = async <T>(
@@ -241,8 +225,10 @@ const capture = async <T>(
 ): Promise<T> => {
   const outer = writes.tracked;
   if (outer) {
-    if (begin && (await outer.isAnySubscribed(events))) await begin(outer);
-    return work();
+    return outer.include(async () => {
+      if (begin && (await outer.isAnySubscribed(events))) await begin(outer);
+      return work();
+    });
   }
   return inTurn(app.strapi, () =>
     writes.enter(new EntryWrite(app), events, async (write) => {
@@ -265,10 +251,9 @@ const concerns = (type: EntryType, { action, params }: DocumentCall): boolean =>
 };
 
 /**
- * Makes each call of the document service for a named type one unit of work. Publishing deletes a row
- * and inserts another, a component's row is written before its owner's, and shared fields are copied
- * to other languages after it: only around all of that can before be compared with after. To be called
- * in `register`, so that it is around what other plugins add in their `bootstrap`.
+ * Makes each call of the document service for a named type one unit of work: it may write several rows, and
+ * only around all of them can before be compared with after. To be called in `register`, so that it is
+ * around what other plugins add in their `bootstrap`.
  */
 export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
   aroundCalls(app.strapi, async (call, run) => {
@@ -280,11 +265,6 @@ export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
   });
 };
 
-interface CreateEvent {
-  model: { uid: string };
-  params: { data?: Record<string, unknown> | Record<string, unknown>[] };
-}
-
 /** Watches every write to a named type, of any origin, and notes what is about to change. */
 const watchWrites = (app: App, types: EntryTypes): void => {
   const tracking = async (
@@ -295,9 +275,8 @@ const watchWrites = (app: App, types: EntryTypes): void => {
     const type = types.get(uid);
     if (write && type && (await write.isAnySubscribed(type.events))) await track(write, type);
   };
-  const beforeCreate = ({ model, params }: CreateEvent): Promise<void> => {
-    const { data = [] } = params;
-    const rows = Array.isArray(data) ? data : [data];
+  const beforeCreate = ({ model, params }: WriteEvent): Promise<void> => {
+    const rows = [params.data ?? []].flat() as Data[];
     return tracking(model.uid, (write, type) => write.trackCreated(type, rows));
   };
   const beforeChange = (event: WriteEvent): Promise<void> =>
@@ -313,17 +292,15 @@ const watchWrites = (app: App, types: EntryTypes): void => {
 };
 
 /**
- * Begins to listen to writes of the query engine; once every plugin has registered. Each of a named type
- * has a transaction where it has none: the host runs them without, and an event could outlive its
- * write, or the other way round.
+ * Begins to listen to writes of the query engine; once every plugin has registered. Each one to a named type
+ * gets a transaction if it has none, or an event could outlive its write, or the other way round.
  */
 export const captureWrites = (app: App): void => {
   const types = getEntryTypes(app);
   if (types.size === 0) return;
-  listenUntilClosed(app.strapi);
   aroundWrites(app.strapi, ({ uid }, run) => {
     const type = types.get(uid);
-    return !type || writes.tracked ? run() : capture(app, type, () => run());
+    return type ? capture(app, type, run) : run();
   });
   watchWrites(app, types);
 };

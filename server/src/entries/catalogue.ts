@@ -1,103 +1,125 @@
 import type { EventDeclaration, EventMap } from '../hooks';
 import {
   changedFields,
-  ENTRY_EVENTS,
   type EntryStatus,
   type EntryValue,
   type FieldShape,
   type Shape,
 } from './rules';
-import { type AttributeShape, createDescriber, type EntryType } from './types';
+import type { EntryType } from './types';
 
 type Schema = Record<string, unknown>;
 
-const NULL: Schema = { type: 'null' };
-const orNull = (schema: Schema): Schema => ({ anyOf: [schema, NULL] });
+/** A JSON Schema, and a value that matches it. */
+interface Described {
+  schema: Schema;
+  example: unknown;
+}
 
-const SCALAR_SCHEMAS: Readonly<Record<string, Schema>> = {
-  integer: { type: 'integer' },
-  float: { type: 'number' },
-  decimal: { type: 'number' },
-  boolean: { type: 'boolean' },
-  datetime: { type: 'string', format: 'date-time' },
-  timestamp: { type: 'string', format: 'date-time' },
-  date: { type: 'string', format: 'date' },
-};
-
-const scalar = ({ type, values }: Extract<FieldShape, { kind: 'scalar' }>): Schema => {
-  // Any JSON.
-  if (type === 'json' || type === 'blocks') return {};
-  if (values) return orNull({ type: 'string', enum: [...values] });
-  return orNull(SCALAR_SCHEMAS[type] ?? { type: 'string' });
-};
-
-const oneOrMany = (many: boolean, schema: Schema): Schema =>
-  many ? { type: 'array', items: schema } : orNull(schema);
-
-const reference: Schema = {
-  type: 'object',
-  required: ['documentId'],
-  properties: { documentId: { type: 'string' } },
-};
-
-const fieldSchema = (field: FieldShape, within: readonly Shape[]): Schema => {
-  switch (field.kind) {
-    case 'scalar':
-      return scalar(field);
-    case 'relation':
-      return oneOrMany(field.many, reference);
-    case 'media':
-      return oneOrMany(field.many, entrySchema(field.file, within));
-    case 'component':
-      return oneOrMany(field.many, partSchema(field.shape, {}, within));
-    case 'zone': {
-      const parts = [...field.shapes].map(([uid, shape]) =>
-        partSchema(shape, { __component: { type: 'string', const: uid } }, within)
-      );
-      return { type: 'array', items: parts.length > 0 ? { anyOf: parts } : { type: 'object' } };
-    }
-  }
-};
-
-const objectOf = (shape: Shape, first: Schema, within: readonly Shape[]): Schema => {
-  // A component that contains itself is described once.
-  if (within.includes(shape)) return { type: 'object' };
-  const inside = [...within, shape];
-  const properties = {
-    ...first,
-    ...Object.fromEntries(
-      shape.fields.map(([name, field]) => [name, fieldSchema(field, inside)] as const)
-    ),
-  };
-  return { type: 'object', required: Object.keys(properties), properties };
-};
-
-const partSchema = (shape: Shape, first: Schema, within: readonly Shape[]): Schema =>
-  objectOf(shape, { ...first, id: { type: 'integer' } }, within);
-
-/** JSON Schema 2020-12 of an entry or a file, as `serialize` makes it. */
-const entrySchema = (shape: Shape, within: readonly Shape[] = []): Schema =>
-  objectOf(shape, { id: { type: 'integer' }, documentId: { type: 'string' } }, within);
+const orNull = (schema: Schema): Schema => ({ anyOf: [schema, { type: 'null' }] });
 
 const TIME = '2026-03-02T08:15:00.000Z';
 const DOCUMENT = 'k3v9x2m5q7w1e4r6t8y0u2i4';
 const RELATED = 'b6n8m1v3c5x7z9l2k4j6h8g0';
 
-const SCALAR_EXAMPLES: Readonly<Record<string, unknown>> = {
-  integer: 1,
-  float: 1.5,
-  decimal: 1.5,
-  biginteger: '1',
-  boolean: true,
-  date: '2026-03-02',
-  time: '08:15:00.000',
-  datetime: TIME,
-  timestamp: TIME,
-  email: 'ada@example.test',
-  uid: 'an-example',
-  json: {},
-  blocks: [],
+const text = (example: string): Described => ({ schema: { type: 'string' }, example });
+const time = { schema: { type: 'string', format: 'date-time' }, example: TIME };
+const number = { schema: { type: 'number' }, example: 1.5 };
+
+const SCALARS: Readonly<Record<string, Described>> = {
+  integer: { schema: { type: 'integer' }, example: 1 },
+  float: number,
+  decimal: number,
+  biginteger: text('1'),
+  boolean: { schema: { type: 'boolean' }, example: true },
+  date: { schema: { type: 'string', format: 'date' }, example: '2026-03-02' },
+  time: text('08:15:00.000'),
+  datetime: time,
+  timestamp: time,
+  email: text('ada@example.test'),
+  uid: text('an-example'),
 };
+
+/** Any JSON. */
+const ANY: Readonly<Record<string, Described>> = {
+  json: { schema: {}, example: {} },
+  blocks: { schema: {}, example: [] },
+};
+
+const scalar = (name: string, { type, values }: Extract<FieldShape, { kind: 'scalar' }>) => {
+  const any = ANY[type];
+  if (any) return any;
+  const { schema, example } = SCALARS[type] ?? text('An example');
+  return {
+    schema: orNull(values ? { type: 'string', enum: [...values] } : schema),
+    example: name === 'locale' ? 'en' : (values?.[0] ?? example),
+  };
+};
+
+const oneOrMany = (many: boolean, { schema, example }: Described): Described =>
+  many
+    ? { schema: { type: 'array', items: schema }, example: [example] }
+    : { schema: orNull(schema), example };
+
+const objectSchema = (properties: Record<string, Schema>): Schema => ({
+  type: 'object',
+  required: Object.keys(properties),
+  properties,
+});
+
+const documentId = text(RELATED);
+const reference: Described = {
+  schema: objectSchema({ documentId: documentId.schema }),
+  example: { documentId: RELATED },
+};
+
+const rowId = (example: number): Described => ({ schema: { type: 'integer' }, example });
+
+const fieldOf = (name: string, field: FieldShape, within: readonly Shape[]): Described => {
+  switch (field.kind) {
+    case 'scalar':
+      return scalar(name, field);
+    case 'relation':
+      return oneOrMany(field.many, reference);
+    case 'media':
+      return oneOrMany(field.many, fileOf(field.file, within));
+    case 'component':
+      return oneOrMany(field.many, objectOf(field.shape, { id: rowId(1) }, within));
+    case 'zone': {
+      const parts = [...field.shapes].map(([uid, shape]) => {
+        const component = { schema: { type: 'string', const: uid }, example: uid };
+        return objectOf(shape, { __component: component, id: rowId(1) }, within);
+      });
+      const [first] = parts;
+      if (!first) return { schema: { type: 'array', items: { type: 'object' } }, example: [] };
+      const items = { anyOf: parts.map(({ schema }) => schema) };
+      return { schema: { type: 'array', items }, example: [first.example] };
+    }
+  }
+};
+
+const objectOf = (
+  shape: Shape,
+  first: Readonly<Record<string, Described>>,
+  within: readonly Shape[]
+) => {
+  // A component that contains itself is described once.
+  const isKnown = within.includes(shape);
+  const fields = isKnown ? [] : shape.fields;
+  const all = [
+    ...Object.entries(first),
+    ...fields.map(([name, field]) => [name, fieldOf(name, field, [...within, shape])] as const),
+  ];
+  const schemas = Object.fromEntries(all.map(([name, { schema }]) => [name, schema]));
+  return {
+    schema: isKnown ? { type: 'object' } : objectSchema(schemas),
+    example: Object.fromEntries(all.map(([name, { example }]) => [name, example])),
+  };
+};
+
+/** An entry of a type, made up: a test sends it, and the preview of a filter judges it. */
+const entryOf = (shape: Shape): { schema: Schema; example: EntryValue } =>
+  objectOf(shape, { id: rowId(12), documentId: text(DOCUMENT) }, []);
 
 /** Values of a file of the media library; a name that is not here is null. */
 const FILE: EntryValue = {
@@ -116,47 +138,12 @@ const FILE: EntryValue = {
   publishedAt: TIME,
 };
 
-const valueOf = (name: string, field: FieldShape, within: readonly Shape[]): unknown => {
-  switch (field.kind) {
-    case 'scalar':
-      if (name === 'locale') return 'en';
-      return field.values?.[0] ?? SCALAR_EXAMPLES[field.type] ?? 'An example';
-    case 'relation':
-      return field.many ? [{ documentId: RELATED }] : { documentId: RELATED };
-    case 'media':
-      return field.many ? [exampleFile(field.file)] : exampleFile(field.file);
-    case 'component': {
-      const part = { id: 1, ...fieldsOf(field.shape, within) };
-      return field.many ? [part] : part;
-    }
-    case 'zone': {
-      const [first] = field.shapes;
-      if (!first) return [];
-      return [{ __component: first[0], id: 1, ...fieldsOf(first[1], within) }];
-    }
-  }
+const fileOf = (shape: Shape, within: readonly Shape[] = []): Described => {
+  const first = { id: rowId(7), documentId };
+  const values = Object.fromEntries(shape.fields.map(([name]) => [name, FILE[name] ?? null]));
+  const { schema } = objectOf(shape, first, within);
+  return { schema, example: { id: 7, documentId: RELATED, ...values } };
 };
-
-const fieldsOf = (shape: Shape, within: readonly Shape[]): EntryValue => {
-  if (within.includes(shape)) return {};
-  const inside = [...within, shape];
-  return Object.fromEntries(
-    shape.fields.map(([name, field]) => [name, valueOf(name, field, inside)])
-  );
-};
-
-/** An entry of a type, made up: what a test sends and a filter's preview judges. */
-const exampleEntry = (shape: Shape): EntryValue => ({
-  id: 12,
-  documentId: DOCUMENT,
-  ...fieldsOf(shape, []),
-});
-
-const exampleFile = ({ fields }: Shape): EntryValue => ({
-  id: 7,
-  documentId: RELATED,
-  ...Object.fromEntries(fields.map(([name]) => [name, FILE[name] ?? null])),
-});
 
 /** The part of a type that the catalogue needs. */
 type DeclaredType = Omit<EntryType, 'populate' | 'uid'> & { readonly uid: string };
@@ -172,7 +159,6 @@ interface Words {
 const PUBLISHED: readonly EntryStatus[] = ['published'];
 const withDrafts = ({ drafts }: DeclaredType): readonly EntryStatus[] =>
   drafts ? ['draft', 'published'] : PUBLISHED;
-const published = (): readonly EntryStatus[] => PUBLISHED;
 
 const WORDS: Readonly<Record<string, Words>> = {
   'entry.created': {
@@ -193,13 +179,13 @@ const WORDS: Readonly<Record<string, Words>> = {
     label: 'Entry published',
     description:
       'A draft is published. `changed` names the attributes that differ from what was published before; it is empty where none does.',
-    status: published,
+    status: () => PUBLISHED,
     changed: true,
   },
   'entry.unpublished': {
     label: 'Entry unpublished',
     description: 'What was published is a draft alone again. `entry` is what was published.',
-    status: published,
+    status: () => PUBLISHED,
     changed: false,
   },
   'entry.deleted': {
@@ -212,74 +198,52 @@ const WORDS: Readonly<Record<string, Words>> = {
 
 const changedSchema: Schema = { type: 'array', items: { type: 'string' } };
 
-const branch = ({ status, changed }: Words, type: DeclaredType): Schema => {
-  const properties = {
-    content_type: { type: 'string', const: type.uid },
-    locale: { type: type.localized ? 'string' : 'null' },
-    status: { type: 'string', enum: [...status(type)] },
-    entry: entrySchema(type.shape),
-    ...(changed && { changed: changedSchema }),
-  };
-  return { type: 'object', required: Object.keys(properties), properties };
+const locales = (types: readonly DeclaredType[]): Schema => {
+  const [type, other] = new Set(types.map(({ localized }) => (localized ? 'string' : 'null')));
+  return other ? orNull({ type: 'string' }) : { type };
 };
 
-const locales = (types: readonly DeclaredType[]): Schema => {
-  const [first, ...others] = [
-    ...new Set(types.map(({ localized }) => (localized ? 'string' : 'null'))),
-  ].map((type) => ({ type }));
-  return others.length === 0 && first ? first : { anyOf: [{ type: 'string' }, { type: 'null' }] };
-};
+const dataSchema = (
+  { status, changed }: Words,
+  types: readonly DeclaredType[],
+  contentType: Schema,
+  entry: Schema
+): Schema =>
+  objectSchema({
+    content_type: { type: 'string', ...contentType },
+    locale: locales(types),
+    status: { type: 'string', enum: [...new Set(types.flatMap(status))].sort() },
+    entry,
+    ...(changed && { changed: changedSchema }),
+  });
 
 /** One schema for all types, which says by `content_type` what the rest is; no other type fits it. */
-const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => {
-  const statuses = [...new Set(types.flatMap((type) => words.status(type)))].sort();
-  const properties = {
-    content_type: { type: 'string', enum: types.map(({ uid }) => uid) },
-    locale: locales(types),
-    status: { type: 'string', enum: statuses },
-    entry: { type: 'object' },
-    ...(words.changed && { changed: changedSchema }),
-  };
-  return {
-    type: 'object',
-    required: Object.keys(properties),
-    properties,
-    anyOf: types.map((type) => branch(words, type)),
-  };
-};
-
-const entryDeclaration = (
-  event: string,
-  words: Words,
-  types: readonly [DeclaredType, ...DeclaredType[]]
-): EventDeclaration => {
-  const { label, description } = words;
-  const type = types.find(({ events }) => events.includes(event)) ?? types[0];
-  const entry = exampleEntry(type.shape);
-  return {
-    label,
-    group: 'Entries',
-    description,
-    schema: schemaOf(words, types),
-    example: {
-      content_type: type.uid,
-      locale: type.localized ? 'en' : null,
-      status: words.status(type)[0],
-      entry,
-      ...(words.changed && { changed: changedFields(type.shape, null, entry).slice(0, 1) }),
-    },
-  };
-};
+const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => ({
+  ...dataSchema(words, types, { enum: types.map(({ uid }) => uid) }, { type: 'object' }),
+  anyOf: types.map((type) =>
+    dataSchema(words, [type], { const: type.uid }, entryOf(type.shape).schema)
+  ),
+});
 
 /** The events of entries; none if no type is named. */
 export const declareEntries = (types: readonly DeclaredType[]): EventMap => {
-  const [first, ...others] = types;
+  const [first] = types;
   if (!first) return {};
   return Object.fromEntries(
-    Object.entries(WORDS).map(([event, words]) => [
-      event,
-      entryDeclaration(event, words, [first, ...others]),
-    ])
+    Object.entries(WORDS).map(([event, words]): [string, EventDeclaration] => {
+      const { label, description, changed } = words;
+      const type = types.find(({ events }) => events.includes(event)) ?? first;
+      const entry = entryOf(type.shape).example;
+      const example = {
+        content_type: type.uid,
+        locale: type.localized ? 'en' : null,
+        status: words.status(type)[0],
+        entry,
+        ...(changed && { changed: changedFields(type.shape, null, entry).slice(0, 1) }),
+      };
+      const schema = schemaOf(words, types);
+      return [event, { label, group: 'Entries', description, schema, example }];
+    })
   );
 };
 
@@ -295,66 +259,12 @@ const MEDIA_WORDS: readonly (readonly [name: string, label: string, description:
 
 export const declareMedia = (shape: Shape): EventMap =>
   Object.fromEntries(
-    MEDIA_WORDS.map(([event, label, description]) => {
+    MEDIA_WORDS.map(([event, label, description]): [string, EventDeclaration] => {
+      const file = fileOf(shape);
       const hasChanged = event === 'media.updated';
-      const properties = {
-        media: entrySchema(shape),
-        ...(hasChanged && { changed: changedSchema }),
-      };
-      const declaration: EventDeclaration = {
-        label,
-        group: 'Media',
-        description,
-        schema: { type: 'object', required: Object.keys(properties), properties },
-        example: {
-          media: exampleFile(shape),
-          ...(hasChanged && { changed: ['alternativeText'] }),
-        },
-      };
-      return [event, declaration];
+      const changed = hasChanged && { changed: changedSchema };
+      const schema = objectSchema({ media: file.schema, ...changed });
+      const example = { media: file.example, ...(hasChanged && { changed: ['alternativeText'] }) };
+      return [event, { label, group: 'Media', description, schema, example }];
     })
   );
-
-const ARTICLE = 'api::article.article';
-
-const all = (type: string, ...names: string[]): Record<string, AttributeShape> =>
-  Object.fromEntries(names.map((name) => [name, { type }]));
-
-const STAMPS = all('datetime', 'createdAt', 'updatedAt', 'publishedAt');
-
-/** A type such as sites have, and files as the host has them. */
-const MODELS: Readonly<Record<string, Record<string, AttributeShape>>> = {
-  [ARTICLE]: {
-    ...all('string', 'title'),
-    cover: { type: 'media' },
-    seo: { type: 'component', component: 'shared.seo' },
-    writer: { type: 'relation', relation: 'manyToOne', target: 'api::writer.writer' },
-    ...STAMPS,
-    ...all('string', 'locale'),
-  },
-  'shared.seo': all('string', 'description'),
-  'plugin::upload.file': {
-    ...all('string', 'name', 'alternativeText', 'caption'),
-    ...all('decimal', 'width', 'height', 'size'),
-    formats: { type: 'json' },
-    ...all('string', 'hash', 'ext', 'mime', 'url', 'previewUrl', 'provider'),
-    ...STAMPS,
-  },
-};
-
-/** The events of entries and files of a site that has articles: what the documentation shows. */
-export const sampleEvents = (): EventMap => {
-  const describe = createDescriber({
-    model: (uid) => ({ attributes: MODELS[uid] ?? {} }),
-    isPrivate: () => false,
-  });
-  const article = {
-    uid: ARTICLE,
-    shape: describe(ARTICLE),
-    draftAndPublish: true,
-    localized: true,
-    drafts: true,
-    events: ENTRY_EVENTS,
-  };
-  return { ...declareEntries([article]), ...declareMedia(describe('plugin::upload.file')) };
-};

@@ -6,9 +6,7 @@ import { FILE } from './rules';
 import { checkEntryTypes, type EntryTypes, getEntryTypes, namesEntryTypes } from './types';
 import type { App } from '../app';
 
-const NONE: EntryTypes = new Map();
-
-/** Sites whose plugins have all registered, so that their content types are complete. */
+/** Sites whose content types are complete: all their plugins have registered. */
 const listening = new WeakSet<App>();
 
 const declare = (types: EntryTypes): EventMap => {
@@ -38,7 +36,7 @@ export const entries: Feature = {
     // A site without the option pays nothing: nobody listens.
     if (!namesEntryTypes(app)) return;
     let declared: EventMap | undefined;
-    wrapDocuments(app, () => (listening.has(app) ? getEntryTypes(app) : NONE));
+    wrapDocuments(app, () => (listening.has(app) ? getEntryTypes(app) : new Map()));
     app.hooks.get('service_crm_webhook_events').register(function entryEvents(map) {
       declared ??= declare(getEntryTypes(app));
       return { ...map, ...declared };

@@ -60,17 +60,11 @@ export const createDescriber = ({ model, isPrivate }: Models) => {
           drafts: attribute.target !== undefined && hasDrafts(model(attribute.target)),
         };
       case 'media':
-        return {
-          kind: 'media',
-          many: attribute.multiple === true,
-          file: describe('plugin::upload.file'),
-        };
-      case 'component':
-        return {
-          kind: 'component',
-          many: attribute.repeatable === true,
-          shape: describe(String(attribute.component)),
-        };
+        return { kind: 'media', many: attribute.multiple === true, file: describe(FILE) };
+      case 'component': {
+        const shape = describe(String(attribute.component));
+        return { kind: 'component', many: attribute.repeatable === true, shape };
+      }
       case 'dynamiczone': {
         const shapes = (attribute.components ?? []).map((uid) => [uid, describe(uid)] as const);
         return { kind: 'zone', shapes: new Map(shapes) };
@@ -92,7 +86,7 @@ export const createDescriber = ({ model, isPrivate }: Models) => {
       if (!described || LEFT_OUT.has(name) || attribute.unstable_virtual) continue;
       if (name === 'id' || name === 'documentId' || isPrivate(described, name)) continue;
       // A file says what it is, not where it is used.
-      if (uid === 'plugin::upload.file' && attribute.type === 'relation') continue;
+      if (uid === FILE && attribute.type === 'relation') continue;
       const field = fieldOf(attribute);
       if (field) fields.push([name, field]);
     }
@@ -154,7 +148,7 @@ const modelOf = (app: App, uid: string): ModelShape | undefined =>
   ((app.strapi.contentTypes as Record<string, unknown>)[uid] ??
     (app.strapi.components as Record<string, unknown>)[uid]) as ModelShape | undefined;
 
-/** Which types the options name, and whether with drafts; every one of them may be a type of the site's. */
+/** The types that the options name, and whether with drafts. */
 const named = (app: App): Map<string, boolean> => {
   const { entries } = app.options.sources;
   const known = Object.keys(app.strapi.contentTypes);
@@ -178,28 +172,26 @@ const unknownTypes = (app: App): Map<string, string> => {
       unknown.set(uid, `${OPTION}: files are told of with sources.media: true, not as "${uid}".`);
     } else if (!known.includes(uid) || !isContent(uid)) {
       const hint = uid === '*' ? " '*' stands alone, not in a list." : '';
-      const what = known.includes(uid) ? `"${uid}" is no content of the site's` : null;
-      unknown.set(
-        uid,
-        `${OPTION}: ${what ?? `there is no content type "${uid}"`}.${hint} Possible: ${possible}.`
-      );
+      const wrong = known.includes(uid)
+        ? `"${uid}" is no content of the site's`
+        : `there is no content type "${uid}"`;
+      unknown.set(uid, `${OPTION}: ${wrong}.${hint} Possible: ${possible}.`);
     }
   }
   return unknown;
 };
 
 /**
- * Looks whether the site has the types that `sources.entries` names. Under `strapi develop`, where a
- * type may be on its way, a line of the log says so instead, and the type is left out.
+ * Looks for the types that `sources.entries` names. Under `strapi develop`, where a type may be on its way,
+ * one that is not there is logged and left out.
  * @throws EntryTypeError, which stops the boot and lists what is possible
  */
 export const checkEntryTypes = (app: App): void => {
-  const [first, ...others] = unknownTypes(app).values();
-  if (first === undefined) return;
-  if (app.strapi.config.get('autoReload') !== true) {
-    throw new EntryTypeError([first, ...others].join('\n'));
+  const lines = [...unknownTypes(app).values()];
+  if (lines.length > 0 && app.strapi.config.get('autoReload') !== true) {
+    throw new EntryTypeError(lines.join('\n'));
   }
-  for (const line of [first, ...others]) app.log.warn(`switchboard: ${line}`);
+  for (const line of lines) app.log.warn(`switchboard: ${line}`);
 };
 
 const eventsOf = (draftAndPublish: boolean, drafts: boolean): readonly string[] =>
@@ -222,9 +214,8 @@ const resolve = (app: App): EntryTypes => {
   for (const [uid, drafts] of named(app)) {
     if (unknown.has(uid)) continue;
     const draftAndPublish = hasDrafts(modelOf(app, uid));
-    const described = common(uid);
-    types.set(described.uid, {
-      ...described,
+    types.set(uid, {
+      ...common(uid),
       draftAndPublish,
       localized: isLocalized(app.strapi, uid),
       drafts: draftAndPublish && drafts,

@@ -2,12 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Context, Next } from 'koa';
 
 /** The bytes that all bodies being read at one place may hold together. */
-interface BodyBudget {
-  readonly limit: number;
-  held: number;
-}
-
-export const createBodyBudget = (limit: number): BodyBudget => ({ limit, held: 0 });
+export const createBodyBudget = (limit: number) => ({ limit, held: 0 });
 
 export type BoundedBody =
   /** Keep its bytes in the budget until `release`: they are in memory as long as they are worked on. */
@@ -24,19 +19,17 @@ export interface BodyLimits {
   bytes: number;
   /** Else as long as the server waits for a request. */
   deadlineMs?: number;
-  budget?: BodyBudget;
+  budget?: ReturnType<typeof createBodyBudget>;
   /**
-   * So many bytes past the limit are read and thrown away before it is said that there are too many,
-   * so that a sender who is still sending gets to read the answer; past these the connection is
-   * closed on them.
+   * So many bytes past the limit are read and thrown away before the answer, so that a sender who is
+   * still sending gets to read it; past these the connection is closed.
    */
   discard?: number;
 }
 
 /**
- * Reads a body, of somebody who has not shown yet who they are, exactly as it comes. A refused body is
- * let go at once, and the server throws away the rest of it once the answer is out. A `Content-Length` is
- * believed only where it says too much: what counts is what comes.
+ * Reads a body exactly as it comes, of somebody who is not authenticated yet. A refused one is let go at
+ * once; the server discards the rest after the answer. `Content-Length` is believed only if too large.
  */
 export const readBoundedBody = (
   request: IncomingMessage,
@@ -120,11 +113,7 @@ export const withoutTrailingSlashes = (path: string): string => {
   return path.slice(0, length);
 };
 
-/**
- * A middleware that comes before the host's body parser, which would read a body whole and keep none of
- * its bytes, or refuse it: it leaves posts to some paths unparsed for their routes.
- * @param isPath  is given a path in lower case, without slashes at its end
- */
+/** Leaves posts to some paths, in lower case and without slashes at their end, to their routes. */
 export const leavingPostsUnparsed =
   (isPath: (path: string) => boolean) =>
   async (ctx: Context, next: Next): Promise<void> => {

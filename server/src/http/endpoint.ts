@@ -3,12 +3,12 @@ import type { Context } from 'koa';
 import type { AdminAction } from '../../../shared/contracts/permissions';
 import { type App, appOf } from '../app';
 import type { RouteConfig } from '../feature';
-import { codeOf, type Refusal } from '../runtime/refusal';
-import { type ControllerFactory, jsonBody, queryOf } from './guarded-route';
+import { codeOf, Refused } from '../runtime/refusal';
+import type { ControllerFactory } from './guarded-route';
 import { idFromPath, parseInput } from './validation';
 
 /** A request, as an endpoint sees it: input is parsed where it is asked for, and in that order. */
-interface EndpointRequest<Query, Body> {
+export interface EndpointRequest<Query = unknown, Body = unknown> {
   app: App;
   ctx: Context;
   /** The id in the path. @throws NotFoundError (404) that says `what` there is none of */
@@ -21,6 +21,8 @@ interface EndpointRequest<Query, Body> {
 interface Described<Query, Body> {
   /** The action that a user of the panel needs. */
   may?: AdminAction | readonly AdminAction[];
+  /** The host's policies of its route in the panel, in addition to those of `may`. */
+  policies?: readonly object[];
   params?: Record<string, z.ZodType>;
   query?: Query;
   body?: Body;
@@ -36,28 +38,34 @@ interface Described<Query, Body> {
 export type Shape = (value: unknown) => unknown;
 
 /** A route and what answers it. */
-export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config' | 'info'> {
+export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config'> {
   may: readonly AdminAction[];
+  policies: readonly object[];
   respond(app: App, ctx: Context, shape: Shape): Promise<void>;
 }
 
 /**
  * @param call method and path
- * @param answer resolves with `undefined` where there is nothing to say (204), or it has answered itself
+ * @param answer resolves with `undefined` where there is nothing to say (204), or it has answered itself;
+ * with `Refused` for a 409 or 503
  */
 export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
   call: string,
-  { may = [], params, query, body, response, whole, status }: Described<Query, Body>,
+  { may = [], policies = [], params, query, body, response, whole, status }: Described<Query, Body>,
   answer: (request: EndpointRequest<z.infer<Query>, z.infer<Body>>) => unknown
 ): Endpoint => {
   const [method, path] = call.split(' ') as [RouteConfig['method'], string];
   const request = {
     ...(params && { params }),
-    ...(query && queryOf(query)),
-    ...(body && jsonBody(body)),
+    ...(query && { query: query.shape }),
+    ...(body && { body: { 'application/json': body } }),
   };
   return {
-    ...{ method, path, response, may: [may].flat() },
+    method,
+    path,
+    response,
+    may: [may].flat(),
+    policies,
     ...(Object.keys(request).length > 0 && { request }),
     async respond(app, ctx, shape) {
       const answered = await answer({
@@ -67,17 +75,17 @@ export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
         query: () => parseInput(query!, ctx.query),
         body: () => parseInput(body!, ctx.request.body),
       });
-      if (answered !== undefined) {
+      if (answered instanceof Refused) {
+        const { refusal } = answered;
+        const say = answered.status === 409 ? 'conflict' : 'serviceUnavailable';
+        ctx[say](refusal.message, codeOf(refusal));
+      } else if (answered !== undefined) {
         if (status !== undefined) ctx.status = status;
         ctx.body = whole ? answered : shape(answered);
       } else if (ctx.body === undefined) ctx.status = 204;
     },
   };
 };
-
-/** Answers 409 with what stands against it. */
-export const conflict = (ctx: Context, wrong: Refusal): void =>
-  ctx.conflict(wrong.message, codeOf(wrong));
 
 /** Endpoints by controller and action; of several routes of one, the answer is the first one's. */
 export type Endpoints = Readonly<Record<string, Readonly<Record<string, Endpoint | Endpoint[]>>>>;

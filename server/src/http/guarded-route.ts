@@ -1,9 +1,18 @@
 import type { Core } from '@strapi/strapi';
-import { errors, type z } from '@strapi/utils';
+import { errors } from '@strapi/utils';
 import type { Context, Next } from 'koa';
 import { errorText, framesOf } from '../runtime/text';
 import type { RouteConfig } from '../feature';
-import { fieldErrors, issue, issueErrors, LARGEST_ID, MAX_DEPTH, MAX_NAMED } from './validation';
+import {
+  fieldErrors,
+  type FieldIssue,
+  issue,
+  issueErrors,
+  LARGEST_ID,
+  LONE_SURROGATE,
+  MAX_DEPTH,
+  MAX_NAMED,
+} from './validation';
 
 /** Errors that are answers: the host tells the client what they say, and logs nothing. */
 const isAnswer = (error: unknown): boolean =>
@@ -12,9 +21,8 @@ const isAnswer = (error: unknown): boolean =>
   (error as { expose?: unknown } | null)?.expose === true;
 
 /**
- * The host logs whatever else a controller throws, whole: of a database's error that is the
- * statement with the values of the request. Here such an error is put into words that may be
- * logged, with the frames of its stack.
+ * The host logs whatever else a controller throws, of a database's error the statement with the
+ * values of the request. Here it is put into words that may be logged, with the frames of its stack.
  */
 const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
   try {
@@ -26,13 +34,6 @@ const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
     throw Object.assign(bounded, { status: (error as { status?: unknown } | null)?.status });
   }
 };
-
-interface InputIssue {
-  path: string[];
-  message: string;
-}
-
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /** Characters that no database stores: PostgreSQL's text has no NUL, its JSON no half of a surrogate pair. */
 const textIssue = (text: string): string | null => {
@@ -47,14 +48,13 @@ const printable = (key: string): string =>
 /**
  * Finds text in a client's input that a database would refuse, however deep it lies, and nesting
  * that none would keep. Linear, and nothing is allocated on the way: every request pays for it.
- *
  * @returns at most 20 issues, in the order they were sent, each with the path of its field
  */
-export const findInputIssues = (input: unknown): InputIssue[] => {
-  const issues: InputIssue[] = [];
+export const findInputIssues = (input: unknown): FieldIssue[] => {
+  const issues: FieldIssue[] = [];
   const path: string[] = [];
-  const report = (message: string): void => {
-    issues.push({ path: path.map(printable), message });
+  const report = (message: string, at = path): void => {
+    issues.push(issue(at.map(printable), message));
   };
   // Recursion is safe: it ends at MAX_DEPTH.
   const visit = (value: unknown): void => {
@@ -65,8 +65,7 @@ export const findInputIssues = (input: unknown): InputIssue[] => {
     }
     if (typeof value !== 'object' || value === null) return;
     if (path.length > MAX_DEPTH) {
-      const message = `must not be nested deeper than ${MAX_DEPTH}`;
-      issues.push({ path: path.slice(0, 1).map(printable), message });
+      report(`must not be nested deeper than ${MAX_DEPTH}`, path.slice(0, 1));
       return;
     }
     const isList = Array.isArray(value);
@@ -88,16 +87,15 @@ export const isPossibleId = (text: string): boolean =>
   textIssue(text) === null && !(/^\d+$/.test(text) && Number(text) > LARGEST_ID);
 
 /**
- * Comes before every controller of the CRM's and the admin's routes, after authentication: what no
- * database could take is refused here, so that no field or filter has to be remembered. An id that
- * no row can have is a 404, everything else a 400 that names each field. Bodies that the host does
- * not parse (a till's record, a mail provider's post, a file) are judged where they are read.
+ * Refuses, after authentication, what no database could take, so that no field or filter has to be
+ * remembered: an id that no row can have with 404, everything else with a 400 that names each field.
+ * Bodies that the host does not parse (a till's record, a file) are judged where they are read.
  */
 const guardInput = async (ctx: Context, next: Next): Promise<void> => {
   const ids = Object.values((ctx.params ?? {}) as Record<string, string>);
   if (!ids.every((id) => isPossibleId(String(id)))) throw new errors.NotFoundError('Not found');
   const found = [...findInputIssues(ctx.query), ...findInputIssues(ctx.request.body)];
-  if (found.length > 0) throw issueErrors(found.map(({ path, message }) => issue(path, message)));
+  if (found.length > 0) throw issueErrors(found);
   await next();
 };
 
@@ -119,9 +117,7 @@ const refuseUnknownParameters = (known: readonly string[]) => {
   };
 };
 
-type Middleware = typeof guardInput;
-
-const prepend = (route: RouteConfig, first: readonly Middleware[]): RouteConfig => {
+const prepend = (route: RouteConfig, first: readonly (typeof guardInput)[]): RouteConfig => {
   const { middlewares = [] } = (route.config ?? {}) as { middlewares?: unknown[] };
   return { ...route, config: { ...route.config, middlewares: [...first, ...middlewares] } };
 };
@@ -144,16 +140,10 @@ export const guardedRoute = (route: RouteConfig): RouteConfig => {
 /** A till's route: what it takes is judged by the record's schema. */
 export const tillRoute = (route: RouteConfig): RouteConfig => prepend(route, [boundErrors]);
 
-/** The `request` of a route that takes a JSON body. */
-export const jsonBody = (schema: z.ZodType) => ({ body: { 'application/json': schema } });
-
-/** The `request` of a route that takes a query. */
-export const queryOf = ({ shape }: z.ZodObject) => ({ query: shape });
-
 /** A feature's controller for the host: created once a process, with a method for each action. */
-export type ControllerFactory<HostContext extends Context = Context> = (context: {
+export type ControllerFactory = (context: {
   strapi: Core.Strapi;
-}) => Record<string, (ctx: HostContext) => Promise<void>>;
+}) => Record<string, (ctx: Context) => Promise<void>>;
 
 /** An answer with a secret in clear is kept by no cache, of a browser or on the way. */
 export const forbidStoring = (ctx: Context): void => ctx.set('Cache-Control', 'no-store');

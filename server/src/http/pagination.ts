@@ -1,8 +1,9 @@
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import type { Page, Pagination } from '../../../shared/contracts/webhooks';
-
 import type { Db } from '../database/db';
+import { countOf } from '../database/retry';
+
 const PER_PAGE_DEFAULT = 50;
 const PER_PAGE_MAX = 100;
 /** Counting stops here, so that a page of a log with a million rows costs what a page costs. */
@@ -33,10 +34,7 @@ export const listQuery = z.object(pageQuery);
 /** `limit` of a query string, of lists that are read on by a cursor. */
 export const limitQuery = { limit: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT) };
 
-export interface PageRequest {
-  page: number;
-  per_page: number;
-}
+export type PageRequest = z.infer<typeof listQuery>;
 
 /** The `meta` of a list. @param counted rows counted, up to `COUNT_LIMIT + 1`. */
 export const paginationMeta = (
@@ -59,16 +57,9 @@ export const paginationMeta = (
 export const offsetOf = ({ page, per_page }: PageRequest): number => (page - 1) * per_page;
 
 /** Counts the rows of a query, at most `COUNT_LIMIT + 1` of them. */
-export const countUpToLimit = async (knex: Knex, query: Knex.QueryBuilder): Promise<number> => {
-  const limited = query
-    .clone()
-    .clearSelect()
-    .clearOrder()
-    .select(knex.raw('1 as one'))
-    .limit(COUNT_LIMIT + 1)
-    .as('counted');
-  const [row] = (await knex.count({ n: '*' }).from(limited)) as { n: number | string }[];
-  return Number(row?.n ?? 0);
+export const countUpToLimit = (db: Db, query: Knex.QueryBuilder): Promise<number> => {
+  const some = query.clone().clearSelect().clearOrder().select(db.raw('1 as one'));
+  return countOf(db.from(some.limit(COUNT_LIMIT + 1)));
 };
 
 /** The rows of one page of a query, which says what to select and in which order, and its `meta`. */
@@ -77,7 +68,7 @@ export const readPage = async <Row>(
   query: Knex.QueryBuilder,
   request: PageRequest
 ): Promise<{ rows: Row[]; meta: { pagination: Pagination } }> => {
-  const counted = await countUpToLimit(db.knex as Knex, query);
+  const counted = await countUpToLimit(db, query);
   const rows = (await query.clone().limit(request.per_page).offset(offsetOf(request))) as Row[];
   return { rows, meta: paginationMeta(request, counted) };
 };

@@ -35,8 +35,8 @@ const isBelow = (path: string, beginning: string): boolean =>
   (beginning.endsWith('/') || path.length === beginning.length || path[beginning.length] === '/');
 
 /**
- * The host's router says 405 to a POST to an unknown address, because a site's public files take every
- * GET. A client of a feature that the site lacks would take that for an existing address: it gets 404.
+ * Answers 404 for what a feature would serve that the site lacks. The host's router says 405 to a POST
+ * to an unknown address, because a site's public files take every GET.
  */
 export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
   /** Addresses that only absent features would serve. */
@@ -59,9 +59,8 @@ export const answerAbsent = (app: App, present: readonly Feature[], absent: read
 const MESSAGE = 'Send JSON: these routes take no multipart form.';
 
 /**
- * No route of the plugin takes a multipart form that the host parses, and the host answers a form
- * without a boundary with a 500. Refused before its parser, which would also write files. Routes
- * that read a body themselves have hidden its type from the host by then.
+ * Refuses multipart forms before the host's parser, which would write files, and answer a form without
+ * a boundary with 500. Routes that read a body themselves have hidden its type from the host by then.
  */
 export const refuseForms = (app: App) => {
   const folders = foldersOf(app).map(([, folder]) => `${folder}/`);
@@ -92,9 +91,8 @@ export const watchRequests = (strapi: Core.Strapi): void => {
 };
 
 /**
- * Closes the site's HTTP server: no new connection, a last answer on each that is open, and no end
- * before the requests under way were answered. The host destroys plugins first and cuts its
- * connections afterwards, so without this a request would be served by a site half of which is gone.
+ * Closes the site's HTTP server: no new connection, and a last answer on each that is open. The host
+ * destroys plugins before it cuts connections: a request would be served by half of a site.
  * @returns once nothing is under way, after 10 seconds at the latest.
  */
 export const closeServer = async (strapi: Core.Strapi): Promise<void> => {

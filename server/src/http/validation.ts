@@ -1,45 +1,13 @@
 import { errors, z } from '@strapi/utils';
 import type { CodedRefusal, RefusalCode, RefusalValues } from '../../../shared/contracts/refusals';
 import { codeOf, refusal, type Refusal } from '../runtime/refusal';
+import { isRecord } from '../runtime/text';
 
-/** The arguments of a schema's `refine` or `addIssue`, with the code that `codeOfIssue` finds again. */
+/** The arguments of a schema's `refine` or `addIssue`, with the code that its issue then has. */
 export const coded = (message: string, code: RefusalCode, values?: RefusalValues) => ({
   message,
   params: refusal(message, code, values),
 });
-
-/** Codes of a bound, by what is bounded. */
-const BOUNDS = {
-  too_small: { string: 'empty', array: 'choose_one', number: 'too_small' },
-  too_big: { string: 'too_long', array: 'too_many', number: 'too_large' },
-} as const;
-
-const kindOf = (origin: string) => (origin === 'string' || origin === 'array' ? origin : 'number');
-
-/** The code of a schema's issue; undefined if only its message tells. */
-const codeOfIssue = (issue: z.core.$ZodIssue): CodedRefusal | undefined => {
-  if (issue.code !== 'custom' && issue.input === undefined) return { code: 'required' };
-  switch (issue.code) {
-    case 'custom':
-      return issue.params?.code === undefined ? undefined : codeOf(issue.params as CodedRefusal);
-    case 'too_small':
-      return {
-        code: BOUNDS.too_small[kindOf(issue.origin)],
-        values: { minimum: Number(issue.minimum) },
-      };
-    case 'too_big':
-      return {
-        code: BOUNDS.too_big[kindOf(issue.origin)],
-        values: { maximum: Number(issue.maximum) },
-      };
-    case 'unrecognized_keys':
-      return { code: 'unknown_field' };
-    case 'invalid_format':
-      return { code: issue.format === 'datetime' ? 'time' : 'invalid' };
-    default:
-      return { code: 'invalid' };
-  }
-};
 
 /** Types as a schema expects them, in words; others need none. */
 const TYPES: Readonly<Record<string, string>> = {
@@ -59,42 +27,65 @@ const FORMATS: Readonly<Record<string, string>> = {
   url: 'a web address',
 };
 
+const NUMBERS: readonly string[] = ['number', 'int', 'bigint'];
 const units = (origin: string): string => (origin === 'string' ? 'characters' : 'entries');
-const isNumeric = (origin: string): boolean => ['number', 'int', 'bigint'].includes(origin);
 
 /**
- * The message for a value where its schema has none of its own: the broken rule, to be read after the
- * name of its field.
+ * The broken rule of an issue, to be read after the name of its field, and its code; a rule of a
+ * schema's own has a message there, and a code only if it was `coded`.
  */
-const plainWords: z.core.$ZodErrorMap = (issue) => {
-  switch (issue.code) {
+const judge = (found: z.core.$ZodRawIssue): { rule: string; code?: CodedRefusal } => {
+  const invalid: CodedRefusal = { code: found.input === undefined ? 'required' : 'invalid' };
+  switch (found.code) {
+    case 'custom': {
+      const { code, values } = (found.params ?? {}) as Partial<CodedRefusal>;
+      return { rule: 'is not valid', code: code && codeOf({ code, values }) };
+    }
+    case 'unrecognized_keys':
+      return { rule: 'is not a known field', code: { code: 'unknown_field' } };
     case 'invalid_type': {
-      if (issue.input === undefined) return 'is required';
-      const type = TYPES[issue.expected];
-      return type ? `must be ${type}` : 'is not valid';
+      const type = TYPES[found.expected];
+      const rule = type ? `must be ${type}` : 'is not valid';
+      return { rule: found.input === undefined ? 'is required' : rule, code: invalid };
     }
     case 'invalid_value': {
-      const values = issue.values.map(String).join(', ');
-      return issue.values.length === 1 ? `must be ${values}` : `must be one of ${values}`;
+      const values = found.values.map(String).join(', ');
+      const rule = found.values.length === 1 ? `must be ${values}` : `must be one of ${values}`;
+      return { rule, code: invalid };
     }
-    case 'too_small':
-      if (isNumeric(issue.origin)) return `must be at least ${issue.minimum}`;
-      if (Number(issue.minimum) === 1) return 'must not be empty';
-      return `must have at least ${issue.minimum} ${units(issue.origin)}`;
-    case 'too_big':
-      if (isNumeric(issue.origin)) return `must be at most ${issue.maximum}`;
-      return `must have at most ${issue.maximum} ${units(issue.origin)}`;
+    case 'too_small': {
+      const { origin } = found;
+      const minimum = Number(found.minimum);
+      const values = { minimum };
+      if (NUMBERS.includes(origin)) {
+        return { rule: `must be at least ${minimum}`, code: { code: 'too_small', values } };
+      }
+      const rule =
+        minimum === 1 ? 'must not be empty' : `must have at least ${minimum} ${units(origin)}`;
+      return { rule, code: { code: origin === 'string' ? 'empty' : 'choose_one', values } };
+    }
+    case 'too_big': {
+      const { origin } = found;
+      const maximum = Number(found.maximum);
+      const values = { maximum };
+      if (NUMBERS.includes(origin)) {
+        return { rule: `must be at most ${maximum}`, code: { code: 'too_large', values } };
+      }
+      const code = origin === 'string' ? 'too_long' : 'too_many';
+      return { rule: `must have at most ${maximum} ${units(origin)}`, code: { code, values } };
+    }
     case 'invalid_format': {
-      const format = FORMATS[issue.format];
-      return format ? `must be ${format}` : 'is not valid';
+      const format = FORMATS[found.format];
+      const code = found.format === 'datetime' ? { code: 'time' as const } : invalid;
+      return { rule: format ? `must be ${format}` : 'is not valid', code };
     }
     default:
-      return 'is not valid';
+      return { rule: 'is not valid', code: invalid };
   }
 };
 
 /** A field's error in the host's format, coded where it can be. */
-interface FieldIssue extends Partial<CodedRefusal> {
+export interface FieldIssue extends Partial<CodedRefusal> {
   path: string[];
   message: string;
   name: 'ValidationError';
@@ -115,15 +106,17 @@ const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
     .slice(0, MAX_NAMED)
     .flatMap((found) => {
       const path = found.path.map(String);
-      const code = codeOfIssue(found);
+      const { rule, code } = judge(found as z.core.$ZodRawIssue);
       if (found.code !== 'unrecognized_keys') return [issue(path, found.message, code)];
-      const keys = found.keys.slice(0, MAX_NAMED);
-      return keys.map((key) => issue([...path, key], 'is not a known field', code));
+      return found.keys.slice(0, MAX_NAMED).map((key) => issue([...path, key], rule, code));
     })
     .slice(0, MAX_NAMED);
 
 /** A missing field and a wrong one have the same code of zod; what was given tells them apart. */
-const PARSING = { reportInput: true, error: plainWords } as const;
+const PARSING: z.core.ParseContext<z.core.$ZodIssue> = {
+  reportInput: true,
+  error: (found) => judge(found).rule,
+};
 
 /** A 400 that names what is wrong with each field. */
 export const issueErrors = (issues: readonly FieldIssue[]): errors.ValidationError => {
@@ -149,9 +142,12 @@ const longListIn = (input: unknown, path: readonly string[] = []): readonly stri
   return null;
 };
 
-const requireShortLists = (input: unknown): void => {
+/** Judges an input by its schema. @returns its data as well, if there are no issues */
+const judgeBy = <S extends z.ZodType>(schema: S, input: unknown) => {
   const path = longListIn(input);
   if (path) throw issueErrors([issue([...path], `must have at most ${MAX_ENTRIES} entries`)]);
+  const { data, error } = schema.safeParse(input ?? {}, PARSING);
+  return { data: data as z.infer<S>, issues: error ? issuesOf(error) : [] };
 };
 
 /**
@@ -160,10 +156,9 @@ const requireShortLists = (input: unknown): void => {
  * field by its path.
  */
 export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.infer<S> => {
-  requireShortLists(input);
-  const result = schema.safeParse(input ?? {}, PARSING);
-  if (result.success) return result.data;
-  throw issueErrors(issuesOf(result.error));
+  const { data, issues } = judgeBy(schema, input);
+  if (issues.length > 0) throw issueErrors(issues);
+  return data;
 };
 
 /** Rules of a field that need the database or the network, so that no schema can check them. */
@@ -181,14 +176,8 @@ export const parseWithRules = async <S extends z.ZodObject>(
   input: unknown,
   rules: FieldRules<z.infer<S>>
 ): Promise<z.infer<S>> => {
-  requireShortLists(input);
-  const result = schema.safeParse(input ?? {}, PARSING);
-  const issues = result.success ? [] : issuesOf(result.error);
-  const given: Readonly<Record<string, unknown>> = z
-    .record(z.string(), z.unknown())
-    .safeParse(input).success
-    ? (input as Record<string, unknown>)
-    : {};
+  const { data, issues } = judgeBy(schema, input);
+  const given = isRecord(input) ? input : {};
   const checks = Object.entries<((value: never) => Promise<Refusal | null>) | undefined>(rules);
   for (const [key, rule] of checks) {
     const field = (schema.shape as Record<string, z.ZodType>)[key]?.safeParse(given[key]);
@@ -196,8 +185,8 @@ export const parseWithRules = async <S extends z.ZodObject>(
     const wrong = await rule(field.data as never);
     if (wrong) issues.push(issue([key], wrong.message, wrong));
   }
-  if (result.success && issues.length === 0) return result.data;
-  throw issueErrors(issues);
+  if (issues.length > 0) throw issueErrors(issues);
+  return data;
 };
 
 /** A field's error; coded where a screen may have to show it. */
@@ -215,10 +204,7 @@ export const fieldErrors = (found: readonly FieldProblem[]): errors.ValidationEr
 export const fieldError = (path: string, wrong: string | Refusal): errors.ValidationError =>
   fieldErrors([{ path, ...(typeof wrong === 'string' ? { message: wrong } : wrong) }]);
 
-/**
- * A key of an answer that its holder may send back and that nothing writes: what is given for it is
- * left out of the input.
- */
+/** A key of an answer that its holder may send back: nothing writes it, and the input lacks it. */
 export const readOnly = z
   .unknown()
   .transform(() => undefined)
@@ -256,6 +242,9 @@ export const idText = (what: string) =>
         .max(LARGEST_ID, { message: `must be the id of ${what}` })
     );
 
+/** Half of a pair: no text that a database stores has one. */
+export const LONE_SURROGATE = /\p{Surrogate}/u;
+
 /** Characters that end a line, or mean something to a terminal instead of to a reader. */
 const CONTROL = /[\p{Cc}\u2028\u2029]/u;
 
@@ -267,16 +256,16 @@ export const labelText = (maximum = 255) =>
       (text) => !CONTROL.test(text),
       coded('must not contain line breaks or other control characters', 'control_characters')
     )
-    .refine((text) => !/\p{Surrogate}/u.test(text), coded('must be valid text', 'invalid'))
+    .refine((text) => !LONE_SURROGATE.test(text), coded('must be valid text', 'invalid'))
     .trim()
     .min(1)
     .max(maximum);
 
-/** A positive integer id from a path; anything else cannot name a row. */
+const ROW_ID = idText('a row');
+
+/** A positive integer id from a path. @throws NotFoundError (404) for anything else: it cannot name a row */
 export const idFromPath = (value: unknown, what: string): number => {
-  const id = /^[1-9]\d{0,9}$/.test(String(value)) ? Number(value) : Number.NaN;
-  if (!Number.isSafeInteger(id) || id > LARGEST_ID) {
-    throw new errors.NotFoundError(`${what} not found`);
-  }
-  return id;
+  const id = ROW_ID.safeParse(String(value));
+  if (!id.success) throw new errors.NotFoundError(`${what} not found`);
+  return id.data;
 };

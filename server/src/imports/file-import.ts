@@ -3,21 +3,15 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { errors } from '@strapi/utils';
 import { isInfrastructureFault } from '../database/retry';
 import { fieldError } from '../http/validation';
-import type { ImportRun } from '../public';
+import type { ImportCounts, ImportRun } from '../public';
 import { errorText } from '../runtime/text';
-import { type Header, readCsv } from './read-csv';
+import { readCsv } from './read-csv';
 import type { App } from '../app';
 
-/**
- * A request of the site is read, finds its user and asks the database a few times, a turn of the
- * event loop each. With one turn between two batches it would wait for a batch at each of them.
- */
+/** A request of the site takes a few: with one between two batches it would wait for a batch at each. */
 const TURNS = 10;
 
-/**
- * Lets others have the event loop and, on SQLite, the database's one connection. Its driver is
- * synchronous: a transaction there takes no turn at all, so nothing else would come in between.
- */
+/** Gives others the event loop and SQLite's one connection, where a transaction takes no turn at all. */
 export const giveWay = async (): Promise<void> => {
   for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
 };
@@ -26,8 +20,7 @@ export const giveWay = async (): Promise<void> => {
 const PAUSES_MS = [200, 1_000, 5_000];
 
 /**
- * Does a row's work, and does it again after a pause where the database failed: that is no fault of
- * the row. A transaction of the caller's is over with the fault, so there it is not tried again.
+ * Does a row's work again after a pause if the database failed, unless that ended a caller's transaction.
  * @throws the database's fault if it stays: the import ends, and no row is blamed
  */
 export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
@@ -42,14 +35,15 @@ export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promis
   return work();
 };
 
-/** Rethrows what is no fault of a row. */
-export const requireRowFault = (error: unknown): void => {
-  if (isInfrastructureFault(error)) throw error;
-};
-
-/** Why a row could not be imported, without what a driver says. */
+/** Why an import ended, without what a driver says. */
 export const reasonOf = (error: unknown): string =>
   error instanceof errors.ApplicationError ? error.message : errorText(error);
+
+/** Why a row could not be imported. @throws what is no fault of a row */
+export const rowFault = (error: unknown): string => {
+  if (isInfrastructureFault(error)) throw error;
+  return reasonOf(error);
+};
 
 /** A row of a file that was read, and its cells as they came. */
 export interface FileRow<Row> {
@@ -60,16 +54,12 @@ export interface FileRow<Row> {
 
 const MAX_ISSUES = 1000;
 
+/** The counts of an import before its first row. */
+export const NO_ROWS: ImportCounts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
+
 /** Imports the rows of one CSV file, some at a time; kinds of files differ in what a row is and does. */
 export abstract class FileImport<Column, Row, Issue extends { line: number; message: string }> {
-  readonly report = {
-    total: 0,
-    created: 0,
-    updated: 0,
-    unchanged: 0,
-    failed: 0,
-    issues: [] as Issue[],
-  };
+  readonly report = { ...NO_ROWS, issues: [] as Issue[] };
   private waiting: FileRow<Row>[] = [];
 
   /** @param rowsAtOnce in one transaction; on SQLite the whole site waits for it */
@@ -79,7 +69,8 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
     private readonly rowsAtOnce: number
   ) {}
 
-  protected abstract readHeader(headings: readonly string[]): Header<Column>;
+  /** @throws ValidationError (400) */
+  protected abstract readHeader(headings: readonly string[]): Column[];
 
   /** @returns the issue, of a row that cannot be imported as it is read */
   protected abstract readRow(
@@ -106,8 +97,7 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
     const first = await records.next();
     if (first.done) throw fieldError('header', 'the file is empty');
     if ('fault' in first.value) throw fieldError('header', first.value.fault);
-    const header = this.readHeader(first.value.cells);
-    if (!header.ok) throw fieldError('header', header.message);
+    const columns = this.readHeader(first.value.cells);
     await this.options.watch?.header(first.value.cells);
     for await (const record of records) {
       const { line } = record;
@@ -117,7 +107,7 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
         continue;
       }
       const { cells } = record;
-      const read = this.readRow(header.columns, cells, line);
+      const read = this.readRow(columns, cells, line);
       if ('issue' in read) this.fail(read.issue, cells);
       else this.waiting.push({ line, cells, row: read.row });
       if (this.waiting.length >= this.rowsAtOnce) await this.flush();

@@ -2,13 +2,12 @@ import { Readable } from 'node:stream';
 import { errors } from '@strapi/utils';
 import type { ImportJob } from '../../../shared/contracts/imports';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
-import type { Feature, RouteConfig } from '../feature';
-import type { ControllerFactory } from '../http/guarded-route';
-import { idFromPath } from '../http/validation';
+import { adminApi } from '../access/admin-actions';
+import type { Feature } from '../feature';
+import { endpoint, type EndpointRequest } from '../http/endpoint';
 import { csvLine, noFormula } from '../runtime/text';
 import { importRejectTable, importTable, readJob, rejectsOf } from './jobs';
 import { leaveImportsUnread } from './upload';
-import { appOf } from '../app';
 
 /** Users who may import, or check the levels, may see the result. */
 const ACTIONS: Readonly<Record<ImportJob['kind'], AdminAction>> = {
@@ -17,56 +16,45 @@ const ACTIONS: Readonly<Record<ImportJob['kind'], AdminAction>> = {
   levels: 'stock.manage',
 };
 
-const imports: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  const jobOf = async (state: { userAbility?: { can(action: string): boolean } }, id: unknown) => {
-    const found = await readJob(app, idFromPath(id, 'Import'));
-    if (!state.userAbility?.can(adminActionId(ACTIONS[found.job.kind])))
-      throw new errors.ForbiddenError();
-    return found;
-  };
-  const unlessNumber = (cell: string): string => (/^-?\d+$/.test(cell) ? cell : noFormula(cell));
-  return {
-    async findOne(ctx) {
-      const { job } = await jobOf(ctx.state, ctx.params.id);
-      ctx.body = { data: job };
-    },
-    async rejects(ctx) {
-      const { job, headings } = await jobOf(ctx.state, ctx.params.id);
+const jobOf = async ({ app, ctx, id }: EndpointRequest) => {
+  const found = await readJob(app, id('Import'));
+  const { userAbility } = ctx.state as { userAbility?: { can(action: string): boolean } };
+  if (!userAbility?.can(adminActionId(ACTIONS[found.job.kind]))) throw new errors.ForbiddenError();
+  return found;
+};
+
+const unlessNumber = (cell: string): string => (/^-?\d+$/.test(cell) ? cell : noFormula(cell));
+
+/** Which action a route takes depends on the import. */
+const api = adminApi({
+  imports: {
+    findOne: endpoint('GET /imports/:id', {}, async (request) => (await jobOf(request)).job),
+    rejects: endpoint('GET /imports/:id/rejects', { whole: true }, async (request) => {
+      const { job, headings } = await jobOf(request);
       const { id, kind } = job;
       const isOfFile = kind !== 'levels';
       const lines = async function* () {
         yield csvLine([...(isOfFile ? ['line', 'error'] : []), ...headings.map(noFormula)]);
-        for await (const { line, message, cells } of rejectsOf(app, id)) {
+        for await (const { line, message, cells } of rejectsOf(request.app, id)) {
           // A file's own cells can be imported as they are here, once they are corrected.
           const own = cells.map(unlessNumber);
           yield csvLine(isOfFile ? [line, noFormula(message), ...own] : own);
         }
       };
-      ctx.body = Readable.from(lines());
-      ctx.type = 'text/csv; charset=utf-8';
-      ctx.set(
-        'Content-Disposition',
-        `attachment; filename="${isOfFile ? `import-${id}-rejects` : `levels-${id}`}.csv"`
-      );
-    },
-  };
-};
-
-/** Which action it takes depends on the import. */
-const route = (path: string, action: string): RouteConfig => ({
-  ...{ method: 'GET', path, handler: `imports.${action}` },
-  config: { policies: ['admin::isAuthenticatedAdmin'] },
+      const name = isOfFile ? `import-${id}-rejects` : `levels-${id}`;
+      request.ctx.type = 'text/csv; charset=utf-8';
+      request.ctx.set('Content-Disposition', `attachment; filename="${name}.csv"`);
+      return Readable.from(lines());
+    }),
+  },
 });
 
 /** Files that are imported, and checks of the levels: how they get on, and what they list. */
 export const importsFeature: Feature = {
   tables: [importTable, importRejectTable],
-  controllers: { imports },
-  routes: {
-    admin: [route('/imports/:id', 'findOne'), route('/imports/:id/rejects', 'rejects')],
-  },
+  controllers: api.controllers,
+  routes: { admin: api.routes },
   register(app) {
-    app.strapi.server.use(leaveImportsUnread as Parameters<typeof app.strapi.server.use>[0]);
+    app.strapi.server.use(leaveImportsUnread);
   },
 };

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { ImportJob } from '../../../shared/contracts/imports';
 import { firstOrNotFound } from '../database/retry';
-import type { PlainTable } from '../database/tables/plain-tables';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
-import { reasonOf } from './file-import';
+import { NO_ROWS, reasonOf } from './file-import';
 import type { App } from '../app';
 import type { ImportCounts, ImportWatch } from '../public';
 
@@ -11,7 +11,7 @@ const IMPORTS_TABLE = 'switchboard_imports';
 const IMPORT_REJECTS_TABLE = 'switchboard_import_rejects';
 
 /** `header` is JSON: the headings of what is listed. `seen_at` is when its import last got on. */
-export const importTable: PlainTable = {
+export const importTable = {
   tableName: IMPORTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -25,17 +25,17 @@ export const importTable: PlainTable = {
     updated: { type: 'integer' },
     unchanged: { type: 'integer' },
     failed: { type: 'integer' },
-    error: { type: 'text' },
-    made_by: { type: 'text' },
+    error: { type: 'text', null: true },
+    made_by: { type: 'text', null: true },
     started_at: { type: 'biginteger' },
     seen_at: { type: 'biginteger' },
-    finished_at: { type: 'biginteger' },
+    finished_at: { type: 'biginteger', null: true },
   },
   indexes: [{ name: 'sb_import_token', columns: ['token'], type: 'unique' }],
-};
+} satisfies PlainTable;
 
 /** Rows that were not imported, as they came, or levels that differ. `cells` is JSON. */
-export const importRejectTable: PlainTable = {
+export const importRejectTable = {
   tableName: IMPORT_REJECTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -45,24 +45,11 @@ export const importRejectTable: PlainTable = {
     cells: { type: 'text' },
   },
   indexes: [{ name: 'sb_import_reject', columns: ['import_id', 'id'] }],
-};
+} satisfies PlainTable;
 
-type Kind = ImportJob['kind'];
-
-/** A job as it is stored: times in epoch milliseconds, which some drivers hand out as text. */
-interface ImportRow extends Omit<ImportJob, 'started_at' | 'finished_at'> {
-  header: string;
-  started_at: number | string;
-  seen_at: number | string;
-  finished_at: number | string | null;
-}
-
-interface Reject {
-  line: number;
-  message: string;
-  /** JSON. */
-  cells: string;
-}
+/** Times are epoch milliseconds. */
+type ImportRow = RowOf<typeof importTable> & Pick<ImportJob, 'kind' | 'state'>;
+type RejectRow = RowOf<typeof importRejectTable>;
 
 /** Rejects, or differences, that are kept of one import. */
 const REJECTS = 10_000;
@@ -73,12 +60,8 @@ const PAGE = 500;
 
 const forgetOld = (app: App, now: number): Promise<void> =>
   app.db.transaction(async (tx) => {
-    const old = (await tx
-      .table(IMPORTS_TABLE)
-      .select('id')
-      .where('started_at', '<', now - KEEP_MS)
-      .limit(PAGE)) as { id: number }[];
-    const ids = old.map(({ id }) => id);
+    const old = tx.table(IMPORTS_TABLE).where('started_at', '<', now - KEEP_MS);
+    const ids: number[] = await old.limit(PAGE).pluck('id');
     if (ids.length === 0) return;
     await tx.table(IMPORT_REJECTS_TABLE).whereIn('import_id', ids).delete();
     await tx.table(IMPORTS_TABLE).whereIn('id', ids).delete();
@@ -86,21 +69,17 @@ const forgetOld = (app: App, now: number): Promise<void> =>
 
 /** Writes down how one import gets on, from its header on. */
 export class ImportTracker implements ImportWatch {
-  /** Resolves with its id once the header was read. */
-  readonly started: Promise<number>;
   private begin: (id: number) => void = () => undefined;
+  /** Resolves with its id once the header was read. */
+  readonly started = new Promise<number>((resolve) => (this.begin = resolve));
   private id: number | null = null;
   private kept = 0;
-  private waiting: Reject[] = [];
+  private waiting: Pick<RejectRow, 'line' | 'message' | 'cells'>[] = [];
 
   constructor(
     private readonly app: App,
-    private readonly job: { kind: Kind; dryRun: boolean; madeBy: string | null }
-  ) {
-    this.started = new Promise((resolve) => {
-      this.begin = resolve;
-    });
-  }
+    private readonly job: { kind: ImportJob['kind']; dryRun: boolean; madeBy: string | null }
+  ) {}
 
   async header(headings: readonly string[]): Promise<void> {
     const { kind, dryRun, madeBy } = this.job;
@@ -109,9 +88,15 @@ export class ImportTracker implements ImportWatch {
     const token = randomUUID();
     const db = await this.app.db.current();
     await db.table(IMPORTS_TABLE).insert({
-      ...{ token, kind, state: 'running', dry_run: dryRun, header: JSON.stringify(headings) },
-      ...{ total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 },
-      ...{ made_by: madeBy, started_at: now, seen_at: now },
+      token,
+      kind,
+      state: 'running',
+      dry_run: dryRun,
+      header: JSON.stringify(headings),
+      ...NO_ROWS,
+      made_by: madeBy,
+      started_at: now,
+      seen_at: now,
     });
     const row = (await db.table(IMPORTS_TABLE).where({ token }).first('id')) as ImportRow;
     this.id = Number(row.id);
@@ -133,11 +118,8 @@ export class ImportTracker implements ImportWatch {
   }
 
   fail(error: unknown): Promise<void> {
-    return this.update({
-      state: 'failed',
-      error: reasonOf(error),
-      finished_at: this.app.clock.now(),
-    });
+    const finished_at = this.app.clock.now();
+    return this.update({ state: 'failed', error: reasonOf(error), finished_at });
   }
 
   private async update(values: Record<string, unknown>): Promise<void> {
@@ -165,17 +147,14 @@ export const readJob = async (
   const db = await app.db.current();
   const row = await firstOrNotFound<ImportRow>(db.table(IMPORTS_TABLE).where({ id }), 'Import');
   const { kind, made_by, started_at, finished_at } = row;
+  const { total, created, updated, unchanged, failed } = row;
   const isLost = row.state === 'running' && Number(row.seen_at) < app.clock.now() - LOST_MS;
   const job: ImportJob = {
     id: Number(row.id),
     kind,
     state: isLost ? 'failed' : row.state,
     dry_run: Boolean(row.dry_run),
-    total: Number(row.total),
-    created: Number(row.created),
-    updated: Number(row.updated),
-    unchanged: Number(row.unchanged),
-    failed: Number(row.failed),
+    ...{ total, created, updated, unchanged, failed },
     error: isLost ? LOST[kind === 'levels' ? kind : 'file'] : row.error,
     made_by,
     started_at: isoTime(Number(started_at)),
@@ -196,7 +175,7 @@ export async function* rejectsOf(
       .where({ import_id: id })
       .where('id', '>', after)
       .orderBy('id')
-      .limit(PAGE)) as (Reject & { id: number })[];
+      .limit(PAGE)) as RejectRow[];
     for (const { line, message, cells } of rows) {
       yield { line: Number(line), message, cells: JSON.parse(cells) as string[] };
     }

@@ -8,11 +8,8 @@ import { fieldError } from '../http/validation';
 const NEWLINE = 0x0a;
 
 /** How many bytes the character has that begins with this one; 0: none begins with it. */
-const lengthOf = (lead: number): number => {
-  if (lead >= 0xf0) return 4;
-  if (lead >= 0xe0) return 3;
-  return lead >= 0xc0 ? 2 : 0;
-};
+const lengthOf = (lead: number): number =>
+  lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 0;
 
 /** The beginning of an incomplete character, at most three bytes before the end. */
 const wholeEnd = (bytes: Buffer): number => {
@@ -24,55 +21,42 @@ const wholeEnd = (bytes: Buffer): number => {
   return bytes.length;
 };
 
-/** Reads over the bytes of a file, and says where they are not UTF-8. */
-class Utf8Check {
-  private line = 1;
-  private rest = Buffer.alloc(0);
-
-  /** @throws ValidationError (400) that names the first line which is not UTF-8 */
-  add(chunk: Buffer): void {
-    const bytes = this.rest.length > 0 ? Buffer.concat([this.rest, chunk]) : chunk;
+/** The bytes of a file. @throws ValidationError (400) that names the first line which is not UTF-8 */
+async function* checked(source: AsyncIterable<Buffer | string>): AsyncGenerator<Buffer> {
+  let line = 1;
+  let rest = Buffer.alloc(0);
+  const refused = () =>
+    fieldError('file', `line ${line} is not UTF-8; save the file as UTF-8 (in Excel: “CSV UTF-8”)`);
+  for await (const chunk of source) {
+    const given = Buffer.from(chunk as Buffer);
+    const bytes = rest.length > 0 ? Buffer.concat([rest, given]) : given;
     const end = wholeEnd(bytes);
     const whole = bytes.subarray(0, end);
     const isGood = isUtf8(whole);
     for (let start = 0; ;) {
       const newline = whole.indexOf(NEWLINE, start);
       const next = newline < 0 ? whole.length : newline + 1;
-      if (!isGood && !isUtf8(whole.subarray(start, next))) this.refuse();
+      if (!isGood && !isUtf8(whole.subarray(start, next))) throw refused();
       if (newline < 0) break;
-      this.line += 1;
+      line += 1;
       start = next;
     }
-    this.rest = Buffer.from(bytes.subarray(end));
+    rest = Buffer.from(bytes.subarray(end));
+    yield given;
   }
-
-  /** The file has ended. @throws ValidationError (400) where it ends within a character */
-  end(): void {
-    if (this.rest.length > 0) this.refuse();
-  }
-
-  private refuse(): never {
-    const message = `line ${this.line} is not UTF-8; save the file as UTF-8 (in Excel: “CSV UTF-8”)`;
-    throw fieldError('file', message);
-  }
+  if (rest.length > 0) throw refused();
 }
 
-/**
- * Reads a whole file before anything of it is imported.
- * @throws ValidationError (400) that names the first line which is not UTF-8
- */
+/** Reads a whole file. @throws ValidationError (400) that names the first line which is not UTF-8 */
 export const requireUtf8 = async (name: string): Promise<void> => {
-  const check = new Utf8Check();
-  for await (const chunk of createReadStream(name)) check.add(chunk as Buffer);
-  check.end();
+  for await (const _chunk of checked(createReadStream(name))) continue;
 };
 
 /** One record of a file and the line on which it begins; or why there is none. */
 export type CsvRecord = { line: number; cells: string[] } | { line: number; fault: string };
 
-/** A record longer than this is a quotation mark that was never closed. */
+/** In a longer record a quotation mark was never closed. */
 const MAX_RECORD = 1024 * 1024;
-
 const NOT_CLOSED = 'a quote is not closed';
 
 /** Spreadsheets of some countries write semicolons, and some programs tabs. */
@@ -81,19 +65,6 @@ const delimiterOf = (start: string): string => {
   const count = (mark: string): number => line.split(mark).length;
   return [',', ';', '\t'].reduce((best, mark) => (count(mark) > count(best) ? mark : best));
 };
-
-async function* checked(head: Buffer, rest: AsyncIterator<Buffer>): AsyncGenerator<Buffer> {
-  const check = new Utf8Check();
-  check.add(head);
-  yield head;
-  for (;;) {
-    const { done, value } = await rest.next();
-    if (done) break;
-    check.add(value);
-    yield value;
-  }
-  check.end();
-}
 
 const isCsvError = (error: unknown): error is CsvError & { lines?: number } =>
   error instanceof Error && 'code' in error;
@@ -133,10 +104,7 @@ const isStrictlyQuoted = (raw: string, delimiter: string): boolean => {
 /** The mark that our own lists of rejected rows put before a text that a spreadsheet would calculate. */
 const withoutMark = (cell: string): string => (/^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell);
 
-/**
- * The lines of a record that goes over several of them because of a quotation mark that is not closed
- * in its line: each is a record by itself, or a fault.
- */
+/** The lines of a record with a quotation mark that is not closed in its line: each a record, or a fault. */
 function* lineByLine(raw: string, begin: number, options: Options): Generator<CsvRecord> {
   for (const [index, text] of raw.split(/\r?\n/).entries()) {
     if (text === '') continue;
@@ -152,16 +120,18 @@ function* lineByLine(raw: string, begin: number, options: Options): Generator<Cs
 }
 
 /**
- * Reads a file record by record, as fast as the reader takes them and no faster. A quotation mark
- * within a text is part of the text. One that opens a cell and is not closed in its line is the fault
- * of that line, unless all that follows could be its cell: then it takes the rest of the file with it.
+ * Reads a file record by record, as fast as the reader takes them. A quotation mark within a text is part of
+ * the text. One that opens a cell and is not closed in its line is the fault of that line, unless all that
+ * follows could be its cell: then it takes the rest of the file with it.
  * @throws what the stream fails with; ValidationError at the first line that is not UTF-8.
  */
 export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
-  const chunks = source[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
+  const bytes = source[Symbol.asyncIterator]() as AsyncIterator<Buffer | string>;
+  // No `return`: the stream is its owner's to end, such as a request that is to be answered.
+  const chunks = checked({ [Symbol.asyncIterator]: () => ({ next: () => bytes.next() }) });
   const first = await chunks.next();
   if (first.done) return;
-  const head = Buffer.from(first.value);
+  const head = first.value;
   const delimiter = delimiterOf(head.toString('utf8'));
   const options: Options = {
     bom: true,
@@ -180,7 +150,11 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   parser.on('skip', (error: unknown) => {
     if (isCsvError(error)) faultAt = Math.min(faultAt, Number(error.lines ?? 0));
   });
-  const input = Readable.from(checked(head, chunks), { objectMode: false });
+  const whole = async function* () {
+    yield head;
+    yield* chunks;
+  };
+  const input = Readable.from(whole(), { objectMode: false });
   input.on('error', (error) => parser.destroy(error));
   let isLf: boolean | null = null;
   let lines = 0;
@@ -222,24 +196,22 @@ export const columnName = (heading: string): string =>
     .toLowerCase()
     .replace(/[\s-]+/g, '_');
 
-/** The columns of a file in their order, or why its headings are refused. */
-export type Header<Column> = { ok: true; columns: Column[] } | { ok: false; message: string };
-
 /**
- * Reads the headings of a file: each has to be known, and to be there once.
+ * Reads the headings of a file, which have to be known and to be there once, into its columns in their order.
  * @param columnOf what a heading stands for; null: nothing
  * @param possible the headings that there are, for the message about an unknown one
  * @param required a heading without which the file is refused
+ * @throws ValidationError (400)
  */
 export const readColumns = <Column extends object>(
   headings: readonly string[],
   columnOf: (heading: string) => Column | null,
   { possible, required }: { possible: readonly string[]; required: string }
-): Header<Column> => {
-  const refused = (message: string): Header<Column> => ({ ok: false, message });
+): Column[] => {
+  const refused = (message: string) => fieldError('header', message);
   const { length } = headings;
   if (length > MAX_COLUMNS) {
-    return refused(`there are ${length} columns, and at most ${MAX_COLUMNS} are imported`);
+    throw refused(`there are ${length} columns, and at most ${MAX_COLUMNS} are imported`);
   }
   const columns: Column[] = [];
   const unknown: string[] = [];
@@ -257,13 +229,13 @@ export const readColumns = <Column extends object>(
     columns.push(column);
   }
   if (unknown.length > 0) {
-    return refused(`unknown columns: ${some(unknown)}. Possible: ${possible.join(', ')}`);
+    throw refused(`unknown columns: ${some(unknown)}. Possible: ${possible.join(', ')}`);
   }
-  if (twice.length > 0) return refused(`columns given twice: ${some(twice)}`);
+  if (twice.length > 0) throw refused(`columns given twice: ${some(twice)}`);
   if (!seen.has(JSON.stringify(columnOf(required)))) {
-    return refused(`there is no column "${required}"`);
+    throw refused(`there is no column "${required}"`);
   }
-  return { ok: true, columns };
+  return columns;
 };
 
 const DECIMAL = /^[+-]?(?:\d+(?:\.\d*)?|\.\d+)$/;

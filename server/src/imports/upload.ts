@@ -9,7 +9,7 @@ import type { Context } from 'koa';
 import type { FileKind } from '../../../shared/contracts/imports';
 import { nameOfAdminUser } from '../access/current-admin-user';
 import { leavingPostsUnparsed, typeOfUnparsed } from '../http/bounded-body';
-import { fieldError, parseInput } from '../http/validation';
+import { fieldError, flag, parseInput } from '../http/validation';
 import { errorText } from '../runtime/text';
 import type { ImportRun } from '../public';
 import { ImportTracker, readJob } from './jobs';
@@ -17,9 +17,8 @@ import { requireUtf8 } from './read-csv';
 import type { App } from '../app';
 
 /**
- * Reads a request's body to its end, into a temporary file, and works on that. Node gives a request
- * five minutes to arrive (`server.http.serverOptions.requestTimeout`), and a body that is read only as
- * fast as it is worked on counts as one that has not arrived.
+ * Reads a request's body to its end, into a temporary file, and works on that: Node gives a request five
+ * minutes to arrive, and a body that is read as fast as it is worked on may take longer.
  * @param work  is given the file as a stream, and its name
  * @throws what the body or the disk fails with; nothing has been worked on then
  */
@@ -45,22 +44,15 @@ export const withSpooled = async <T>(
 const PATH = /^\/switchboard\/(contacts|items)\/import$/;
 const TYPES = /^(text\/csv|application\/csv|application\/vnd\.ms-excel|text\/plain)\b/i;
 
-const flag = (fallback: boolean) =>
-  z
-    .enum(['true', 'false'])
-    .transform((text) => text === 'true')
-    .default(fallback);
-
 /** The query of a route that takes a file. */
-export const uploadQuery = z.object({ dry_run: flag(false), wait: flag(true) });
+export const uploadQuery = z.object({ dry_run: flag.default(false), wait: flag.default(true) });
 
 /** Leaves a file to its route; the host's body parser would read all of it into memory. */
 export const leaveImportsUnread = leavingPostsUnparsed((path) => PATH.test(path));
 
 /**
- * Answers a file that is the body of a request: with the report once it was imported, or with
- * `?wait=false` as soon as its header was read (202), while the import goes on.
- * @param run  imports the rows of a file
+ * Answers a request whose body is a file: with the report once it was imported, or with `?wait=false` as soon
+ * as its header was read (202), while the import goes on.
  * @throws ValidationError (400) if it is no CSV file, is not UTF-8, or its header is wrong
  */
 export const answerUpload = async <Report extends object>(

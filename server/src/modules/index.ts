@@ -1,10 +1,10 @@
 import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
-import type { Context } from 'koa';
 import type { Module, ModuleId, ModulesAnswer } from '../../../shared/contracts/modules';
 import { type App, appOf } from '../app';
-import { adminPolicies } from '../access/admin-actions';
-import type { Feature } from '../feature';
+import { adminApi } from '../access/admin-actions';
+import type { Feature, RouteConfig } from '../feature';
+import { endpoint, type Endpoints, handledBy } from '../http/endpoint';
 import { parseInput } from '../http/validation';
 import { codeOf } from '../runtime/refusal';
 import { moduleName } from './modules';
@@ -19,15 +19,19 @@ const answer = ({ options }: App, data: Module[]): ModulesAnswer => ({
   features: options.features,
 });
 
-const controller = ({ strapi }: { strapi: Core.Strapi }) => ({
-  async find(ctx: Context) {
-    const app = appOf(strapi);
-    ctx.body = answer(app, await app.modules.list());
-  },
-  async update(ctx: Context) {
-    const app = appOf(strapi);
-    const changes = parseInput(changesSchema(app.modules.offered), ctx.request.body);
-    ctx.body = answer(app, await app.modules.set(changes));
+const api = adminApi({
+  modules: {
+    find: endpoint('GET /modules', { whole: true }, async ({ app }) =>
+      answer(app, await app.modules.list())
+    ),
+    update: endpoint(
+      'PUT /modules',
+      { may: 'modules.update', whole: true },
+      async ({ app, ctx }) => {
+        const changes = parseInput(changesSchema(app.modules.offered), ctx.request.body);
+        return answer(app, await app.modules.set(changes));
+      }
+    ),
   },
 });
 
@@ -49,24 +53,21 @@ export const requireModule = (module: ModuleId) => ({
   config: { module },
 });
 
+/** Routes of the content API. @param module without which they do not answer */
+export const contentRoutes = (tables: readonly Endpoints[], module?: ModuleId): RouteConfig[] =>
+  handledBy(tables).map(([handler, { method, path, request, response }]) => ({
+    method,
+    path,
+    handler,
+    request,
+    response,
+    // One object a route: the host writes each route's scope into it.
+    config: module ? { policies: [requireModule(module)] } : {},
+  }));
+
 export const modules: Feature = {
   services: { modules: ({ strapi }: { strapi: Core.Strapi }) => appOf(strapi).modules },
-  controllers: { modules: controller },
+  controllers: api.controllers,
   policies: { 'module-enabled': moduleEnabled },
-  routes: {
-    admin: [
-      {
-        method: 'GET',
-        path: '/modules',
-        handler: 'modules.find',
-        config: { policies: ['admin::isAuthenticatedAdmin'] },
-      },
-      {
-        method: 'PUT',
-        path: '/modules',
-        handler: 'modules.update',
-        config: { policies: adminPolicies('modules.update') },
-      },
-    ],
-  },
+  routes: { admin: api.routes },
 };

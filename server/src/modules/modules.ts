@@ -1,8 +1,7 @@
-import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { MODULE_IDS, type Module, type ModuleId } from '../../../shared/contracts/modules';
-import type { Options } from '../config';
-import type { Database, Db } from '../database/db';
+import type { App } from '../app';
+import type { Db } from '../database/db';
 
 const NAMES: Readonly<Record<ModuleId, string>> = {
   webhooks: 'Webhooks',
@@ -22,10 +21,7 @@ const isOn = (switches: Switches, id: ModuleId): boolean => switches[id] ?? true
 const modulesOn = (switches: Switches): ReadonlySet<ModuleId> =>
   new Set(MODULE_IDS.filter((id) => isOn(switches, id)));
 
-/**
- * The switches as a column of another query: what every write asks together with them is one
- * round trip. `enabledModules` reads what it gives.
- */
+/** The switches as a column of a query, to save a round trip; `enabledModules` reads it. */
 export const storedModules = (db: Db): Knex.QueryBuilder =>
   db
     .table('strapi_core_store_settings')
@@ -40,7 +36,7 @@ export const enabledModules = (stored: string | null | undefined): ReadonlySet<M
 export class Modules {
   private listener: () => void = () => {};
 
-  constructor(private readonly site: { strapi: Core.Strapi; db: Database; options: Options }) {}
+  constructor(private readonly site: Pick<App, 'strapi' | 'db' | 'options'>) {}
 
   /** Without the CRM there is nothing that its modules could switch. */
   get offered(): readonly ModuleId[] {

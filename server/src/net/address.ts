@@ -7,11 +7,6 @@ type Cidr = [Address, number];
 /** CIDR ranges that were checked by `parseCidrList`. */
 export type CidrList = readonly Cidr[];
 
-/** The judgement of an address as a target; `reason` is a short phrase that is safe to show. */
-type AddressJudgement = { ok: true } | { ok: false; reason: string };
-
-const OK: AddressJudgement = { ok: true };
-const refuse = (reason: string): AddressJudgement => ({ ok: false, reason });
 const ranges = (table: Record<string, string[]>): Record<string, Cidr[]> =>
   Object.fromEntries(
     Object.entries(table).map(([reason, list]) => [reason, list.map((it) => ipaddr.parseCIDR(it))])
@@ -108,38 +103,33 @@ function embeddedIPv4(address: ipaddr.IPv6): ipaddr.IPv4[] {
   return [];
 }
 
-function judge(address: Address, allowed: CidrList): AddressJudgement {
-  if (allowed.some((cidr) => within(address, cidr))) return OK;
-  if (address.kind() === 'ipv4') {
-    const reason = ipaddr.subnetMatch(address, REFUSED_IPV4, '');
-    return reason ? refuse(reason) : OK;
-  }
+function judge(address: Address, allowed: CidrList): string | null {
+  if (allowed.some((cidr) => within(address, cidr))) return null;
+  if (address.kind() === 'ipv4') return ipaddr.subnetMatch(address, REFUSED_IPV4, '') || null;
   const inner = embeddedIPv4(address as ipaddr.IPv6);
   if (inner.length > 0) {
-    return inner.map((ipv4) => judge(ipv4, allowed)).find(({ ok }) => !ok) ?? OK;
+    return inner.map((ipv4) => judge(ipv4, allowed)).find((reason) => reason !== null) ?? null;
   }
   const isUnicast = within(address, GLOBAL_UNICAST_IPV6);
-  const reason = ipaddr.subnetMatch(address, REFUSED_IPV6, isUnicast ? '' : 'reserved');
-  return reason ? refuse(reason) : OK;
+  return ipaddr.subnetMatch(address, REFUSED_IPV6, isUnicast ? '' : 'reserved') || null;
 }
 
 /**
- * Judges one IP address (docs/contract-webhooks.md#private-addresses).
+ * Judges one IP address as a target (docs/contract-webhooks.md#private-addresses).
  * Only globally reachable unicast passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken
  * out and judged. Fails closed: what cannot be read is refused. An address with a zone id belongs
  * to one link and passes only by the list.
  *
  * @param ip an address in any spelling, with or without brackets
  * @param allowed ranges the site allows besides the public ones
+ * @returns why it is refused, as a short phrase that is safe to show; null: it is not
  */
-export function judgeAddress(ip: string, allowed: CidrList = []): AddressJudgement {
+export function judgeAddress(ip: string, allowed: CidrList = []): string | null {
   const bare = /^\[.*\]$/.test(ip) ? ip.slice(1, -1) : ip;
   const [text = '', zone] = bare.split('%', 2);
   const address = parseAddress(text);
-  if (!address || (bare !== ip && address.kind() === 'ipv4')) return refuse('not an address');
-  if (zone !== undefined && !allowed.some((cidr) => within(address, cidr))) {
-    return refuse('link-local');
-  }
+  if (!address || (bare !== ip && address.kind() === 'ipv4')) return 'not an address';
+  if (zone !== undefined && !allowed.some((cidr) => within(address, cidr))) return 'link-local';
   return judge(address, allowed);
 }
 
@@ -160,37 +150,30 @@ export function isLocalName(hostname: string): boolean {
   return LOCAL_NAMES.test(hostname.replace(/(?<!\.)\.+$/, ''));
 }
 
-/**
- * Checks the list form of the option `webhooks.allowPrivateNetworks`
- * (docs/operations.md#addresses-that-are-refused). A base
- * with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16
- * million.
- *
- * @throws Error that names the first malformed CIDR
- */
-export function parseCidrList(list: readonly string[]): CidrList {
-  return list.map(parseCidr);
-}
-
 function parseCidr(text: string): Cidr {
   const malformed = (why: string) => new Error(`"${String(text)}" is not a CIDR: ${why}`);
-  const match = /^([^/%]+)\/(\d{1,3})$/.exec(String(text));
-  const [, base = '', length = ''] = match ?? [];
+  const [, base = '', length = ''] = /^([^/%]+)\/(\d{1,3})$/.exec(String(text)) ?? [];
   if (isIP(base) === 0) throw malformed('expected an address and a length, such as 10.0.0.0/8');
-
   const address = ipaddr.parse(base);
   const bits = Number(length);
   const bytes = address.toByteArray();
   if (bits > bytes.length * 8) throw malformed(`the length is at most ${bytes.length * 8}`);
-  const hostBits = bytes.some((byte, index) => {
-    const kept = Math.min(8, Math.max(0, bits - index * 8));
-    return (byte & (0xff >> kept)) !== 0;
-  });
-  if (hostBits) throw malformed(`the address has bits set beyond the length ${bits}`);
-
+  const family = address.kind() === 'ipv4' ? ipaddr.IPv4 : ipaddr.IPv6;
+  const network = family.networkAddressFromCIDR(`${base}/${bits}`);
+  if (network.toString() !== address.toString()) {
+    throw malformed(`the address has bits set beyond the length ${bits}`);
+  }
   // Mapped addresses are judged as the IPv4 they carry, so such a range is kept as IPv4 too.
   if (within(address, MAPPED) && bits >= 96) {
     return [new ipaddr.IPv4(bytes.slice(12)), bits - 96];
   }
   return [address, bits];
 }
+
+/**
+ * Checks the list form of the option `webhooks.allowPrivateNetworks`
+ * (docs/operations.md#addresses-that-are-refused). A base with host bits set is refused, not rounded:
+ * `10.0.0.5/8` more likely means one host than 16 million.
+ * @throws Error that names the first malformed CIDR
+ */
+export const parseCidrList = (list: readonly string[]): CidrList => list.map(parseCidr);

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import type { Context } from 'koa';
+import { isRecord } from '../runtime/text';
 
 /** The addresses that a request's failures are counted by. */
 export interface ClientAddress {
@@ -33,23 +34,9 @@ export const clientAddress = (ctx: Context): ClientAddress => {
   return { client, socket: socket === client ? null : socket, proxiesCounted: maxIpsCount > 0 };
 };
 
-/** So many times an address's failures may come over one connection's address behind proxies. */
-const SHARED_BY = 10;
-
-/**
- * How many failures a minute the connection's own address may have. Behind counted proxies all their
- * clients share it; where they are not counted, the client writes the header, and only the connection
- * tells clients apart.
- */
-export const socketLimit = (limit: number, { proxiesCounted }: ClientAddress): number =>
-  proxiesCounted ? limit * SHARED_BY : limit;
-
 /** The fault of `config/server` for counting by address; null if there is none. */
 export const proxyWarning = (proxy: unknown): string | null => {
-  const { koa, maxIpsCount } = (typeof proxy === 'object' && proxy !== null ? proxy : {}) as {
-    koa?: unknown;
-    maxIpsCount?: unknown;
-  };
+  const { koa, maxIpsCount } = isRecord(proxy) ? proxy : {};
   if (koa !== true || (typeof maxIpsCount === 'number' && maxIpsCount > 0)) return null;
   return (
     'config/server trusts a proxy (proxy.koa) without proxy.maxIpsCount: whoever sends ' +

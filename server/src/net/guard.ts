@@ -4,27 +4,28 @@ import { parseEnv } from 'node:util';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
 import { type CidrList, isLocalName, judgeAddress, urlOf } from './address';
 import {
+  CodedError,
   createHostResolver,
   type ResolvedAddress,
   type ResolveHost,
   unresolvable,
 } from './resolver';
-import { CodedError } from './transport';
 
-/** The guard's judgement of a URL; `reason` is a sentence that is safe to show the owner. */
-type GuardVerdict =
-  | { verdict: 'allowed' }
-  /** Not a URL that can be posted to at all. */
-  | { verdict: 'invalid'; reason: string; code: RefusalCode }
-  /** It leads, or might lead, to an address that is not public. */
-  | { verdict: 'refused'; reason: string; code: RefusalCode }
-  /** The name has no address now. Saving accepts that, delivery fails with `dns`. */
-  | { verdict: 'unresolvable'; reason: string };
+/**
+ * `invalid`: not a URL that can be posted to at all. `refused`: it leads, or might lead, to an address that
+ * is not public. `reason` is a sentence that is safe to show the owner.
+ */
+interface Refusal {
+  verdict: 'invalid' | 'refused';
+  reason: string;
+  code: RefusalCode;
+}
+
+/** `unresolvable`: the name has no address now. Saving accepts that, delivery fails with `dns`. */
+type GuardVerdict = { verdict: 'allowed' | 'unresolvable' } | Refusal;
 
 /** A URL judged by everything but DNS. */
-type UrlInspection =
-  | { verdict: 'allowed'; url: URL; localAllowed: boolean }
-  | { verdict: 'invalid' | 'refused'; reason: string; code: RefusalCode };
+type UrlInspection = { verdict: 'allowed'; url: URL; localAllowed: boolean } | Refusal;
 
 export interface AddressGuard {
   /** For saving: the whole judgement, DNS included. Never rejects. */
@@ -64,10 +65,10 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   });
 
   const areAllPublic = (addresses: ResolvedAddress[]): boolean =>
-    addresses.every(({ address }) => judgeAddress(address, allowedCidrs).ok);
+    addresses.every(({ address }) => judgeAddress(address, allowedCidrs) === null);
 
   /** If the list allows loopback, its names are judged by their addresses. */
-  const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs).ok);
+  const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs) === null);
 
   const inspectUrl = async (text: string): Promise<UrlInspection> => {
     const url = parseUrl(text);
@@ -78,15 +79,17 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     } catch {
       // Counts as no.
     }
-    if (localAllowed) return { verdict: 'allowed', url, localAllowed };
+    const allowed = { verdict: 'allowed', url, localAllowed } as const;
+    if (localAllowed) return allowed;
     // All that can be said of a host without asking DNS.
     const { hostname } = url;
-    const isLocal = !isLiteral(hostname) && isLocalName(hostname) && !loopbackListed;
-    const judged = isLiteral(hostname)
+    const isLocal = !loopbackListed && isLocalName(hostname);
+    const reason = isLiteral(hostname)
       ? judgeAddress(hostname, allowedCidrs)
-      : { ok: true as const };
-    if (judged.ok && !isLocal) return { verdict: 'allowed', url, localAllowed };
-    const reason = judged.ok ? 'loopback' : judged.reason;
+      : isLocal
+        ? 'loopback'
+        : null;
+    if (reason === null) return allowed;
     return {
       verdict: 'refused',
       reason: `Addresses of this server or of a private network are refused (${reason}). ${HOW_TO_ALLOW}`,
@@ -97,14 +100,14 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const checkUrl = async (text: string): Promise<GuardVerdict> => {
     const inspection = await inspectUrl(text);
     if (inspection.verdict !== 'allowed') return inspection;
-    if (inspection.localAllowed || isLiteral(inspection.url.hostname))
-      return { verdict: 'allowed' };
+    const { localAllowed, url } = inspection;
+    if (localAllowed || isLiteral(url.hostname)) return { verdict: 'allowed' };
     try {
-      return areAllPublic(await resolve(inspection.url.hostname))
+      return areAllPublic(await resolve(url.hostname))
         ? { verdict: 'allowed' }
         : { verdict: 'refused', reason: BLOCKED_NAME, code: 'url_private' };
     } catch {
-      return { verdict: 'unresolvable', reason: unresolvable().message };
+      return { verdict: 'unresolvable' };
     }
   };
 
@@ -161,15 +164,6 @@ function createLookup(resolve: ResolveHost): LookupFunction {
 /** `unknown`: the host's default, and the system does not say whether anybody chose it. */
 export type GivenNodeEnv = { given: string | null } | 'unknown';
 
-export interface NodeEnvSources {
-  /** The current value in the process. */
-  current: string | undefined;
-  /** The environment that the process was started with; null if the system does not tell. */
-  atStart: () => Record<string, string> | null;
-  /** The site's `.env`, which the host reads; empty if there is none. */
-  envFile: () => Record<string, string>;
-}
-
 const HOST_DEFAULT = 'development';
 
 /**
@@ -177,7 +171,7 @@ const HOST_DEFAULT = 'development';
  * `development` into `process.env` where nobody set it, before any plugin is loaded, so that the
  * variable alone does not tell a developer's machine from a live site that was started plainly.
  */
-export function givenNodeEnv(sources: NodeEnvSources = systemSources): GivenNodeEnv {
+export function givenNodeEnv(sources = systemSources): GivenNodeEnv {
   const { current, atStart, envFile } = sources;
   if (current !== HOST_DEFAULT) return { given: current || null };
   if (envFile().NODE_ENV === HOST_DEFAULT) return { given: HOST_DEFAULT };
@@ -194,29 +188,22 @@ const readOrNull = (file: string): string | null => {
   }
 };
 
-/** `name=value`, each ended by NUL: what Linux keeps of a process's first environment. */
-const parseProcEnviron = (text: string): Record<string, string> =>
-  Object.fromEntries(
-    text
-      .split('\0')
-      .map((pair) => /^([^=]+)=([\s\S]*)$/.exec(pair))
-      .filter((match) => match !== null)
-      .map(([, name = '', value = '']) => [name, value])
-  );
-
-const systemSources: NodeEnvSources = {
-  get current() {
+const systemSources = {
+  /** The current value in the process. */
+  get current(): string | undefined {
     return process.env.NODE_ENV;
   },
-  atStart() {
+  /** The environment that the process was started with; null if the system does not tell. */
+  atStart: (): NodeJS.Dict<string> | null => {
+    // `name=value`, each ended by NUL: what Linux keeps of a process's first environment.
     const text = readOrNull('/proc/self/environ');
-    return text === null ? null : parseProcEnviron(text);
+    return text === null ? null : { NODE_ENV: /(?:^|\0)NODE_ENV=([^\0]*)/.exec(text)?.[1] };
   },
-  envFile: () => {
-    const text = readOrNull(process.env.ENV_PATH || '.env');
-    return text === null ? {} : (parseEnv(text) as Record<string, string>);
-  },
+  /** The site's `.env`, which the host reads; empty if there is none. */
+  envFile: (): NodeJS.Dict<string> => parseEnv(readOrNull(process.env.ENV_PATH || '.env') ?? ''),
 };
+
+export type NodeEnvSources = typeof systemSources;
 
 export interface PrivateAddressPolicy {
   open: boolean;

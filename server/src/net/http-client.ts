@@ -1,52 +1,278 @@
+import type { EventEmitter } from 'node:events';
 import {
   ClientRequest,
   Agent as HttpAgent,
   type IncomingMessage,
-  type RequestOptions,
   validateHeaderName,
   validateHeaderValue,
 } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { performance } from 'node:perf_hooks';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import type { Got, Request, RequestFunction } from 'got';
+import { isRecord } from '../runtime/text';
 import type { AddressGuard } from './guard';
-import {
-  ADDRESS_ATTEMPT_MS,
-  type AnswerHead,
-  DEFAULT_USER_AGENT,
-  IDLE_MS,
-  type Informational,
-  invalidAnswer,
-  type JudgedRequest,
-  type OpenTransport,
-  type Sending,
-  type Transport,
-} from './transport';
+import { CodedError } from './resolver';
+
+/** Node's informational answer. */
+export interface Informational {
+  statusMessage?: string;
+  rawHeaders?: readonly string[];
+}
+
+/** The head of an answer. */
+export interface AnswerHead {
+  status: number;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+}
+
+/** A request whose address and headers were judged. */
+export interface JudgedRequest {
+  url: URL;
+  /** Names in lower case. */
+  headers: Record<string, string>;
+  /** Sent byte for byte. */
+  body: string | Buffer;
+  /** Connections made while local addresses were allowed are not for requests that are not. */
+  localAllowed: boolean;
+  /** True to open a new connection for it. */
+  fresh: boolean;
+}
+
+/** Callbacks of a request's sender. No call follows `end` or `error`. */
+export interface AnswerListener {
+  /** An answer before the answer (1xx). */
+  informational(info: Informational): void;
+  head(head: AnswerHead): void;
+  data(chunk: Buffer): void;
+  /** The answer was complete. */
+  end(): void;
+  /** @param wasReused whether the connection had served an earlier request */
+  error(error: unknown, wasReused: boolean): void;
+}
+
+/** A request that is on its way. */
+export interface Sending {
+  /** Gives it up, and closes its connection where the answer is not complete. */
+  destroy(): void;
+}
 
 /**
- * Why an attempt brought no complete answer. Answers that are failures by their status have the
- * further causes `redirect` and `http_<status>`, which `classify` gives.
+ * An HTTP client library behind one interface: it posts, and knows nothing of deadlines, limits and
+ * causes. It follows no redirect, inflates nothing, tries nothing again, uses no proxy, checks
+ * certificates, and asks the guard's lookups for every address that it connects to.
  */
-export const FAILURE_CAUSES = [
-  'dns',
-  'refused',
-  'unreachable',
-  'tls',
-  'timeout',
-  'closed',
-  'blocked_address',
-  'invalid_request',
-  'invalid_response',
-  'aborted',
-  'unknown',
-] as const;
+export interface Transport {
+  send(request: JudgedRequest, listener: AnswerListener): Sending;
+  /** Closes every connection. */
+  close(): void;
+}
 
-export type FailureCause = (typeof FAILURE_CAUSES)[number];
+interface TransportOptions {
+  /** The guard's: of requests that may reach local addresses, and of all others. */
+  lookups: { guarded: LookupFunction; open: LookupFunction };
+  /** Connections to one host and port. */
+  maxSocketsPerHost: number;
+}
 
-/** The cause of a failed attempt, by `classify`. */
-type AttemptCause = FailureCause | 'redirect' | `http_${number}`;
+export type OpenTransport = (options: TransportOptions) => Promise<Transport>;
+
+/** How long an idle connection is kept, in milliseconds. */
+const IDLE_MS = 30_000;
+/** Node's 250 ms gives up on receivers that are merely far away when a name has several addresses. */
+const ADDRESS_ATTEMPT_MS = 1000;
+/** Sent where nobody says otherwise. */
+const DEFAULT_USER_AGENT = 'Switchboard';
+
+/** The sockets of one kind of request. */
+interface Agents {
+  http: HttpAgent;
+  https: HttpsAgent;
+}
+
+/** A request of got or of Node. */
+interface Outgoing extends EventEmitter {
+  reusedSocket?: boolean;
+  destroy(): unknown;
+}
+
+/**
+ * A request over the agent that it is given. Not `http.request`: with `server.proxy` the host has that
+ * one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the
+ * name up by itself, so the address that it connects to is not the one that was judged.
+ */
+const makeRequest = (...args: unknown[]): ClientRequest =>
+  Reflect.construct(ClientRequest, args) as ClientRequest;
+
+/** Tells the listener of a request and its answer: `end` or `error` once, and neither after `destroy`. */
+const follow = (request: Outgoing, listener: AnswerListener) => {
+  let over = false;
+  const finish = (tell: () => void): void => {
+    if (over) return;
+    over = true;
+    tell();
+  };
+  // Errors after the first one, or after our own destroying, need a listener and are ignored.
+  const fail = (error: unknown): void =>
+    finish(() => listener.error(error, request.reusedSocket === true));
+  request.once('response', ({ statusCode, headers }: IncomingMessage) =>
+    listener.head({ status: statusCode ?? 0, headers })
+  );
+  request.on('information', (info: Informational) => listener.informational(info));
+  // 101: the socket has left the request, nobody else would close it.
+  request.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
+    socket.destroy();
+    fail(new CodedError('ERR_INVALID_ANSWER', 'The answer is not valid HTTP.'));
+  });
+  request.on('error', fail);
+  return {
+    fail,
+    /** Reads the answer's body. */
+    read(body: Readable): void {
+      body.on('data', (chunk: Buffer) => listener.data(chunk));
+      body.once('end', () => finish(() => listener.end()));
+    },
+    destroy(): void {
+      over = true;
+      request.destroy();
+    },
+  };
+};
+
+/**
+ * A transport over agents of our own: no other code's sockets are used, and every connect asks `lookups`.
+ * @param clientOver gives what `send` posts with, for each kind of connection
+ */
+const transportOver = <Client>(
+  { lookups, maxSocketsPerHost: maxSockets }: TransportOptions,
+  clientOver: (agents: Agents) => Client,
+  send: (client: Client, request: JudgedRequest, listener: AnswerListener) => Sending
+): Transport => {
+  const opened: HttpAgent[] = [];
+  const over = (lookup: LookupFunction, keepAlive: boolean): Client => {
+    const options = {
+      keepAlive,
+      maxSockets,
+      maxFreeSockets: maxSockets,
+      timeout: IDLE_MS,
+      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
+      lookup,
+    };
+    const http = new HttpAgent(options);
+    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
+    const https = new HttpsAgent({ ...options, rejectUnauthorized: true });
+    opened.push(http, https);
+    return clientOver({ http, https });
+  };
+  const clients = (lookup: LookupFunction) => ({
+    pooled: over(lookup, true),
+    fresh: over(lookup, false),
+  });
+  const guarded = clients(lookups.guarded);
+  const open = clients(lookups.open);
+  return {
+    send(request, listener) {
+      const { localAllowed, fresh } = request;
+      return send((localAllowed ? open : guarded)[fresh ? 'fresh' : 'pooled'], request, listener);
+    },
+    close() {
+      for (const agent of opened) agent.destroy();
+    },
+  };
+};
+
+/**
+ * got is ESM only, hence `import`. Everything that a single request need not say is said
+ * here: each option costs time on every request. It is used as a stream, which is a third faster
+ * than its promises and lets the answer be cut off.
+ */
+const loadGot = async (): Promise<Got> => {
+  const { got } = await import('got');
+  return got.extend({
+    method: 'POST',
+    isStream: true,
+    retry: { limit: 0 },
+    followRedirect: false,
+    decompress: false,
+    throwHttpErrors: false,
+    headers: { 'user-agent': DEFAULT_USER_AGENT },
+    request: makeRequest as RequestFunction,
+  });
+};
+
+/** The client `got`. */
+export const openGot: OpenTransport = async (options) => {
+  const got = await loadGot();
+  // An instance for each kind of connection: an option that a request need not say costs it nothing.
+  const over = (agent: Agents): Got => got.extend({ agent });
+  return transportOver(options, over, (instance, { url, headers, body }, listener) => {
+    const stream = instance(url.href, { headers, body }) as unknown as Request;
+    const sending = follow(stream, listener);
+    sending.read(stream);
+    return sending;
+  });
+};
+
+/** The client `node`: Node's own requests, without what got does for each. */
+export const openNode: OpenTransport = async (options) =>
+  transportOver(
+    options,
+    (agents) => agents,
+    (agents, { url, headers, body }, listener) => {
+      const request = makeRequest(url, {
+        agent: url.protocol === 'https:' ? agents.https : agents.http,
+        method: 'POST',
+        headers: {
+          'user-agent': DEFAULT_USER_AGENT,
+          ...headers,
+          'content-length': Buffer.byteLength(body),
+        },
+      });
+      const sending = follow(request, listener);
+      request.once('response', (response) => {
+        response.on('error', sending.fail);
+        sending.read(response);
+      });
+      request.end(body);
+      return sending;
+    }
+  );
+
+/**
+ * Why an attempt brought no complete answer, and the codes of the errors that say so. Answers that are
+ * failures by their status have the further causes `redirect` and `http_<status>`, which `classify` gives.
+ */
+const CAUSES = {
+  dns: ['ERR_NAME_NOT_RESOLVED'],
+  refused: ['ECONNREFUSED'],
+  unreachable: [
+    ...['EHOSTUNREACH', 'EHOSTDOWN', 'ENETUNREACH', 'ENETDOWN', 'EADDRNOTAVAIL', 'EACCES'],
+    ...['EPERM', 'EINVAL'],
+  ],
+  // OpenSSL's names for what can be wrong with a certificate are told by `CERTIFICATE_CODE`.
+  tls: ['EPROTO', 'HOSTNAME_MISMATCH'],
+  timeout: ['ETIMEDOUT'],
+  closed: ['ECONNRESET', 'ECONNABORTED', 'EPIPE'],
+  blocked_address: ['ERR_BLOCKED_ADDRESS'],
+  invalid_request: [
+    ...['ERR_INVALID_CHAR', 'ERR_INVALID_HTTP_TOKEN', 'ERR_UNESCAPED_CHARACTERS'],
+    // Errors of got itself, such as for the host name `unix`, have no code of their own.
+    ...['ERR_INVALID_URL', 'ERR_GOT_REQUEST_ERROR'],
+  ],
+  invalid_response: ['ERR_INVALID_ANSWER'],
+  aborted: [],
+  unknown: [],
+} as const satisfies Record<string, readonly string[]>;
+
+export type FailureCause = keyof typeof CAUSES;
+
+export const FAILURE_CAUSES = Object.keys(CAUSES) as FailureCause[];
+
+const CAUSE_BY_CODE = new Map<string, FailureCause>(
+  FAILURE_CAUSES.flatMap((cause) => CAUSES[cause].map((code) => [code, cause] as const))
+);
 
 /** A receiver's answer, fit for a database: no NUL, bounded. */
 export interface Answer {
@@ -62,100 +288,25 @@ export interface Answer {
 /** One attempt, as the HTTP client saw it; times in milliseconds. */
 export type AttemptOutcome =
   | ({ kind: 'answered'; durationMs: number } & Answer)
-  | ({
-      kind: 'failed';
-      cause: FailureCause;
-      /** A sentence of ours, safe to show and to store. */
-      message: string;
-      durationMs: number;
-      /** The part of the answer that had arrived, if its head had. */
-    } & Partial<Answer>);
-
-/** The outcome of an attempt: delivered, or why not. */
-type Classification =
-  { ok: true; cause: null; message: null } | { ok: false; cause: AttemptCause; message: string };
-
-const FAILURE_MESSAGES: Record<FailureCause, string> = {
-  dns: 'The host name could not be resolved.',
-  refused: 'The connection was refused.',
-  unreachable: 'The host could not be reached.',
-  tls: 'The secure connection (TLS) could not be made.',
-  timeout: 'There was no complete answer in time.',
-  closed: 'The receiver closed the connection before its answer was complete.',
-  blocked_address:
-    'The address is that of this server or of a private network, which is refused unless the option webhooks.allowPrivateNetworks allows it.',
-  invalid_request: 'The request cannot be sent.',
-  invalid_response: 'The answer is not valid HTTP.',
-  aborted: 'The attempt was stopped because the site is shutting down.',
-  unknown: 'The request failed.',
-};
+  // With the part of the answer that had arrived, if its head had.
+  | ({ kind: 'failed'; durationMs: number; cause: FailureCause } & Partial<Answer>);
 
 /**
  * Judges an attempt (docs/contract-webhooks.md#delivery-states): any 2xx delivers; a redirect,
  * any other status and no complete answer are failures.
  */
-export function classify(outcome: AttemptOutcome): Classification {
-  if (outcome.kind === 'failed') {
-    return { ok: false, cause: outcome.cause, message: outcome.message };
-  }
+export function classify(
+  outcome: AttemptOutcome
+): { ok: true; cause: null } | { ok: false; cause: FailureCause | 'redirect' | `http_${number}` } {
+  if (outcome.kind === 'failed') return { ok: false, cause: outcome.cause };
   const { status } = outcome;
-  if (status >= 200 && status < 300) return { ok: true, cause: null, message: null };
-  if (status >= 300 && status < 400) {
-    return {
-      ok: false,
-      cause: 'redirect',
-      message: `The receiver answered with a redirect (${status}), which is not followed.`,
-    };
-  }
-  return {
-    ok: false,
-    cause: `http_${status}`,
-    message: `The receiver answered with status ${status}.`,
-  };
+  if (status >= 200 && status < 300) return { ok: true, cause: null };
+  return { ok: false, cause: status >= 300 && status < 400 ? 'redirect' : `http_${status}` };
 }
-
-const CAUSE_BY_CODE: Record<string, FailureCause> = {
-  ERR_BLOCKED_ADDRESS: 'blocked_address',
-  ERR_NAME_NOT_RESOLVED: 'dns',
-  ECONNREFUSED: 'refused',
-  EHOSTUNREACH: 'unreachable',
-  EHOSTDOWN: 'unreachable',
-  ENETUNREACH: 'unreachable',
-  ENETDOWN: 'unreachable',
-  EADDRNOTAVAIL: 'unreachable',
-  EACCES: 'unreachable',
-  EPERM: 'unreachable',
-  EINVAL: 'unreachable',
-  ETIMEDOUT: 'timeout',
-  ECONNRESET: 'closed',
-  ECONNABORTED: 'closed',
-  EPIPE: 'closed',
-  ERR_CLOSED_EARLY: 'closed',
-  ERR_INVALID_ANSWER: 'invalid_response',
-  EPROTO: 'tls',
-  HOSTNAME_MISMATCH: 'tls',
-  ERR_INVALID_CHAR: 'invalid_request',
-  ERR_INVALID_HTTP_TOKEN: 'invalid_request',
-  ERR_UNESCAPED_CHARACTERS: 'invalid_request',
-  ERR_INVALID_URL: 'invalid_request',
-  // Errors of got itself, such as for the host name `unix`, have no code of their own.
-  ERR_GOT_REQUEST_ERROR: 'invalid_request',
-};
 
 /** OpenSSL's names for what can be wrong with a certificate have no common prefix. */
 const CERTIFICATE_CODE =
   /^(?:ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_|ERROR_IN_C|PATH_LENGTH_)/;
-
-const CERTIFICATE_MESSAGES: Record<string, string> = {
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'The certificate is self-signed.',
-  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate was issued by an unknown authority.',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The certificate chain is incomplete.',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'The certificate was issued by an unknown authority.',
-  CERT_HAS_EXPIRED: 'The certificate has expired.',
-  CERT_NOT_YET_VALID: 'The certificate is not valid yet.',
-  CERT_REVOKED: 'The certificate was revoked.',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate belongs to another host name.',
-};
 
 /** An error, what it wraps, and (several addresses tried) what it gathers: the first code found. */
 function codeOf(error: unknown, depth = 0): string {
@@ -165,55 +316,37 @@ function codeOf(error: unknown, depth = 0): string {
   return inner || (typeof code === 'string' ? code : '');
 }
 
-function causeOf(code: string, error: unknown): FailureCause {
+/** The driver's own text is dropped: for a refused address it would tell an open port from a closed one. */
+function causeOf(error: unknown): FailureCause {
+  const code = codeOf(error);
   // Node gives a hang-up during the TLS handshake the code of any other hang-up.
   if (code === 'ECONNRESET' && /before secure TLS connection/.test(String(error))) return 'tls';
-  const known = Object.hasOwn(CAUSE_BY_CODE, code) ? CAUSE_BY_CODE[code] : undefined;
+  const known = CAUSE_BY_CODE.get(code);
   if (known) return known;
   if (CERTIFICATE_CODE.test(code)) return 'tls';
   return code.startsWith('HPE_') ? 'invalid_response' : 'unknown';
 }
 
-/** The receiver hung up: on a kept-alive connection that may just mean that it had been idle. */
-function isHangUp(error: unknown): boolean {
-  return causeOf(codeOf(error), error) === 'closed';
-}
-
 /** Framing and routing belong to the client: a wrong one is a request of somebody else's making. */
 const OWN_HEADERS = new Set([
-  'host',
-  'content-length',
-  'transfer-encoding',
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'upgrade',
-  'expect',
-  'te',
-  'trailer',
+  ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive'],
+  ...['proxy-connection', 'upgrade', 'expect', 'te', 'trailer'],
 ]);
 
-type PreparedHeaders =
-  { ok: true; headers: Record<string, string> } | { ok: false; message: string };
-
 /**
- * Makes sendable headers of what extension hooks may have left. Null and undefined values are left
- * out, numbers and booleans written as text; what HTTP does not allow is named, not thrown.
+ * Makes sendable headers of what extension hooks may have left: null and undefined values are left
+ * out, numbers and booleans written as text. @returns null if HTTP does not allow one
  */
-function prepareHeaders(input: unknown): PreparedHeaders {
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    return { ok: false, message: 'The request headers are not an object.' };
-  }
+function prepareHeaders(input: unknown): Record<string, string> | null {
+  if (!isRecord(input)) return null;
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(input as Record<string, unknown>)) {
+  for (const [name, value] of Object.entries(input)) {
     const lower = name.toLowerCase();
     if (value === undefined || value === null || OWN_HEADERS.has(lower)) continue;
-    if (!isSendable(lower, value)) {
-      return { ok: false, message: `The request header ${printable(name)} is not valid.` };
-    }
+    if (!isSendable(lower, value)) return null;
     headers[lower] = String(value);
   }
-  return { ok: true, headers };
+  return headers;
 }
 
 function isSendable(name: string, value: unknown): boolean {
@@ -227,9 +360,6 @@ function isSendable(name: string, value: unknown): boolean {
     return false;
   }
 }
-
-const printable = (name: string): string =>
-  JSON.stringify(name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?'));
 
 /** docs/receivers.md#what-to-answer: what is kept of an answer's body. */
 const MAX_ANSWER_BYTES = 20_000;
@@ -282,108 +412,8 @@ class AnswerReader {
   }
 }
 
-type Callback = (response: IncomingMessage) => void;
-
-/** As Node's own `http.request` calls it; its types leave the middle one out. */
-const Direct = ClientRequest as unknown as new (
-  url: URL,
-  options: RequestOptions,
-  callback?: Callback
-) => ClientRequest;
-
-/**
- * got is ESM only, hence `import`. Everything that a single request need not say is said
- * here: each option costs time on every request. It is used as a stream, which is a third faster
- * than its promises and lets the answer be cut off.
- */
-const loadGot = async (): Promise<Got> => {
-  const { got } = await import('got');
-  return got.extend({
-    method: 'POST',
-    isStream: true,
-    retry: { limit: 0 },
-    followRedirect: false,
-    decompress: false,
-    throwHttpErrors: false,
-    // Set, so that NODE_TLS_REJECT_UNAUTHORIZED=0 somewhere on the site does not reach receivers.
-    https: { rejectUnauthorized: true },
-    headers: { 'user-agent': DEFAULT_USER_AGENT },
-    // Over its own agent, whatever its scheme. Not `http.request`: with `server.proxy` the host has that
-    // one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the
-    // name up by itself, so the address that it connects to is not the one that was judged.
-    request: ((url: URL, options: RequestOptions, callback?: Callback) =>
-      new Direct(url, options, callback)) as RequestFunction,
-  });
-};
-
-/** The client `got`, over agents of our own: no other code's sockets are used, and every connect asks `lookup`. */
-export const openGot: OpenTransport = async ({ lookups, maxSocketsPerHost: maxSockets }) => {
-  const got = await loadGot();
-  const agents: HttpAgent[] = [];
-  const over = (lookup: LookupFunction, keepAlive: boolean): Got => {
-    const options = {
-      keepAlive,
-      maxSockets,
-      maxFreeSockets: maxSockets,
-      timeout: IDLE_MS,
-      autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_MS,
-      lookup,
-    };
-    const agent = { http: new HttpAgent(options), https: new HttpsAgent(options) };
-    agents.push(agent.http, agent.https);
-    return got.extend({ agent });
-  };
-  // An instance for each kind of connection: an option that a request need not say costs it nothing.
-  const instances = (lookup: LookupFunction) => ({
-    pooled: over(lookup, true),
-    fresh: over(lookup, false),
-  });
-  const guarded = instances(lookups.guarded);
-  const open = instances(lookups.open);
-  return {
-    send({ url, headers, body, localAllowed, fresh }: JudgedRequest, listener) {
-      const instance = (localAllowed ? open : guarded)[fresh ? 'fresh' : 'pooled'];
-      const stream = instance(url.href, { headers, body }) as unknown as Request;
-      let over = false;
-      const fail = (error: unknown): void => {
-        // Errors after the first one, or after our own destroying, need a listener and are ignored.
-        if (over) return;
-        over = true;
-        listener.error(error, stream.reusedSocket === true);
-      };
-      stream.once('response', ({ statusCode, headers }: IncomingMessage) =>
-        listener.head({ status: statusCode ?? 0, headers })
-      );
-      stream.on('information', (info: Informational) => listener.informational(info));
-      stream.on('data', (chunk: Buffer) => listener.data(chunk));
-      stream.once('end', () => {
-        over = true;
-        listener.end();
-      });
-      // 101: the socket has left the request, nobody else would close it.
-      stream.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
-        socket.destroy();
-        fail(invalidAnswer());
-      });
-      stream.on('error', fail);
-      return {
-        destroy() {
-          over = true;
-          stream.destroy();
-        },
-      };
-    },
-    close() {
-      for (const agent of agents) agent.destroy();
-    },
-  };
-};
-
-export interface HttpPost {
+export interface HttpPost extends Pick<JudgedRequest, 'headers' | 'body'> {
   url: string;
-  headers: Record<string, string>;
-  /** Sent byte for byte. */
-  body: string | Buffer;
 }
 
 interface HttpClientOptions {
@@ -420,7 +450,7 @@ export class HttpClient {
     if (this.closed) attempt.fail('aborted');
     this.running.add(attempt);
     try {
-      attempt.start(this.transport, request).catch((error: unknown) => attempt.failWith(error));
+      attempt.start(this.transport, request).catch((error) => attempt.fail(causeOf(error)));
       return await attempt.outcome;
     } finally {
       this.running.delete(attempt);
@@ -457,49 +487,25 @@ class Attempt {
     this.deadline = setTimeout(() => this.fail('timeout'), timeoutMs);
   }
 
-  fail(cause: FailureCause, message = FAILURE_MESSAGES[cause]): void {
-    this.settle((durationMs) => ({
-      kind: 'failed',
-      cause,
-      message,
-      durationMs,
-      ...this.answer?.read(),
-    }));
-  }
-
-  /**
-   * Names a network error in words of ours. The driver's own text is dropped: it can hold addresses
-   * and, for a refused one, would tell an open port from a closed one.
-   */
-  failWith(error: unknown): void {
-    const code = codeOf(error);
-    const cause = causeOf(code, error);
-    this.fail(cause, CERTIFICATE_MESSAGES[code] ?? FAILURE_MESSAGES[cause]);
+  fail(cause: FailureCause): void {
+    this.settle((durationMs) => ({ kind: 'failed', cause, durationMs, ...this.answer?.read() }));
   }
 
   async start(opening: Promise<Transport>, request: HttpPost): Promise<void> {
-    const { url, body } = request;
-    const prepared = prepareHeaders(request.headers);
-    if (!prepared.ok) return this.fail('invalid_request', prepared.message);
-    if (typeof body !== 'string' && !Buffer.isBuffer(body)) {
-      return this.fail('invalid_request', 'The request body is neither text nor bytes.');
+    const { body } = request;
+    const headers = prepareHeaders(request.headers);
+    if (!headers || (typeof body !== 'string' && !Buffer.isBuffer(body))) {
+      return this.fail('invalid_request');
     }
     const transport = await opening;
-    const inspection = await this.guard.inspectUrl(url);
+    const inspection = await this.guard.inspectUrl(request.url);
     if (inspection.verdict !== 'allowed') {
-      // A refused literal and a refused name read the same in the log.
-      return inspection.verdict === 'refused'
-        ? this.fail('blocked_address')
-        : this.fail('invalid_request', inspection.reason);
+      return this.fail(inspection.verdict === 'refused' ? 'blocked_address' : 'invalid_request');
     }
+    const { localAllowed, url } = inspection;
     // got takes it for the name of a socket file.
-    if (inspection.url.hostname === 'unix') return this.fail('invalid_request');
-
-    const { headers } = prepared;
-    const { localAllowed } = inspection;
-    if (!this.settled) {
-      this.send(transport, { url: inspection.url, headers, body, localAllowed, fresh: false });
-    }
+    if (url.hostname === 'unix') return this.fail('invalid_request');
+    if (!this.settled) this.send(transport, { url, headers, body, localAllowed, fresh: false });
   }
 
   private send(transport: Transport, request: JudgedRequest): void {
@@ -514,9 +520,10 @@ class Attempt {
         if (this.settled) return;
         // A receiver may close an idle connection at the moment we use it. That is no failure of the
         // receiver; a delivery that arrives twice by this has the same id both times.
-        const wasIdle = wasReused && !this.answer && isHangUp(error);
+        const cause = causeOf(error);
+        const wasIdle = wasReused && !this.answer && cause === 'closed';
         if (wasIdle && !request.fresh) this.send(transport, { ...request, fresh: true });
-        else this.failWith(error);
+        else this.fail(cause);
       },
     });
   }
@@ -526,7 +533,7 @@ class Attempt {
     const more = statusMessage.length + rawHeaders.reduce((sum, text) => sum + text.length + 2, 16);
     this.informed = { count: count + 1, bytes: bytes + more };
     if (count >= MAX_INFORMATIONAL || bytes + more > MAX_ANSWER_BYTES) {
-      this.fail('invalid_response', 'The receiver sent informational answers without end.');
+      this.fail('invalid_response');
     }
   }
 

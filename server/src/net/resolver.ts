@@ -3,7 +3,17 @@ import path from 'node:path';
 import { isIP } from 'node:net';
 import dns from 'node:dns';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CodedError } from './transport';
+
+/** An error whose code the HTTP client makes a cause of failure of. */
+export class CodedError extends Error {
+  constructor(
+    readonly code: string,
+    message: string
+  ) {
+    super(message);
+    this.name = 'CodedError';
+  }
+}
 
 /** Names of a hosts file, in lower case, with their addresses in the file's order. */
 export const parseHosts = (text: string): ReadonlyMap<string, string[]> => {
@@ -34,14 +44,6 @@ const HOSTS =
     ? path.join(process.env.SystemRoot ?? 'C:\\Windows', 'System32', 'drivers', 'etc', 'hosts')
     : '/etc/hosts';
 
-/** The machine's settings for names besides DNS. */
-interface NameFiles {
-  hosts(): ReadonlyMap<string, string[]>;
-  search(): string[];
-  /** Changes when the name servers may have. */
-  version(): number;
-}
-
 /** The parsed contents of a file, read again when it has changed; of an empty text if there is none. */
 const watchFile = <T>(file: string, parse: (text: string) => T) => {
   const empty = { value: parse(''), version: -1 };
@@ -58,15 +60,19 @@ const watchFile = <T>(file: string, parse: (text: string) => T) => {
   };
 };
 
-const systemNameFiles = (): NameFiles => {
+/** The machine's settings for names besides DNS. */
+const systemNameFiles = () => {
   const hosts = watchFile(HOSTS, parseHosts);
   const resolvConf = watchFile('/etc/resolv.conf', parseSearch);
   return {
     hosts: () => hosts().value,
     search: () => resolvConf().value,
+    /** Changes when the name servers may have. */
     version: () => resolvConf().version,
   };
 };
+
+type NameFiles = ReturnType<typeof systemNameFiles>;
 
 export interface ResolvedAddress {
   address: string;
@@ -74,7 +80,7 @@ export interface ResolvedAddress {
 }
 
 /** Every address of a name, or a rejection. */
-export type ResolveHost = (host: string) => Promise<ResolvedAddress[]>;
+export type ResolveHost = (name: string) => Promise<ResolvedAddress[]>;
 
 /** One question to a name server waits so long, and is put so often. */
 const QUESTION_MS = 1000;
@@ -84,20 +90,11 @@ const TURN_MS = 500;
 /** How long the answer of one family waits for that of the other. */
 const OTHER_FAMILY_MS = 300;
 
-type Ask = (name: string) => Promise<ResolvedAddress[]>;
-
-interface SystemResolverOptions {
-  files?: NameFiles;
-  /** Asks the name servers; c-ares, which holds no thread, by default. */
-  ask?: Ask;
-  /** The system's own resolver, for what the name servers do not know. */
-  lookup?: Ask;
-}
-
 const asAddress = (address: string): ResolvedAddress => ({ address, family: isIP(address) });
 
-const delay = (milliseconds: number): Promise<void> =>
-  sleep(milliseconds, undefined, { ref: false });
+/** A name that hangs must not hold up the site's stop. */
+const delay = (milliseconds: number, signal?: AbortSignal): Promise<void> =>
+  sleep(milliseconds, undefined, { ref: false, signal });
 
 /** The addresses of both families, IPv4 first unless the site's Node was told otherwise. */
 const askBoth = async (resolver: dns.promises.Resolver, name: string) => {
@@ -118,7 +115,7 @@ const askBoth = async (resolver: dns.promises.Resolver, name: string) => {
 };
 
 /** c-ares, with the name servers of the site's `dns.setServers`, else those of the system. */
-const nameServers = (files: NameFiles): Ask => {
+const nameServers = (files: NameFiles): ResolveHost => {
   const atStart = dns.getServers().join();
   let resolver: dns.promises.Resolver | undefined;
   let key = '';
@@ -139,7 +136,7 @@ const nameServers = (files: NameFiles): Ask => {
  * threads until it answers. One at a time: files and everybody else's lookups need the others. If a name
  * that hangs holds it, a name that no server knew is reported as such.
  */
-const oneAtATime = (lookup: Ask) => {
+const oneAtATime = (lookup: ResolveHost) => {
   let running: Promise<unknown> | null = null;
   return async (name: string, unknown: unknown): Promise<ResolvedAddress[]> => {
     const until = Date.now() + TURN_MS;
@@ -166,13 +163,15 @@ const isUnknown = (error: unknown): boolean =>
 /**
  * Every address of a name: the hosts file, then the name servers, then the system's own resolver.
  * A name whose DNS hangs holds nothing that another name needs.
+ * @param options.ask asks the name servers; c-ares, which holds no thread, by default
+ * @param options.lookup the system's own resolver, for what the name servers do not know
  */
-export const createSystemResolver = (options: SystemResolverOptions = {}): ResolveHost => {
-  const files = options.files ?? systemNameFiles();
-  const ask = options.ask ?? nameServers(files);
-  const lookup = oneAtATime(
-    options.lookup ?? ((name) => dns.promises.lookup(name, { all: true, verbatim: true }))
-  );
+export const createSystemResolver = ({
+  files = systemNameFiles(),
+  ask = nameServers(files),
+  lookup = (name) => dns.promises.lookup(name, { all: true, verbatim: true }),
+}: { files?: NameFiles; ask?: ResolveHost; lookup?: ResolveHost } = {}): ResolveHost => {
+  const lookupInTurn = oneAtATime(lookup);
 
   return async (host) => {
     const plain = host.toLowerCase().replace(/\.$/, '');
@@ -191,7 +190,7 @@ export const createSystemResolver = (options: SystemResolverOptions = {}): Resol
         if (!isUnknown(error)) break;
       }
     }
-    return lookup(host, reason);
+    return lookupInTurn(host, reason);
   };
 };
 
@@ -214,27 +213,21 @@ export function createHostResolver({
   resolve?: ResolveHost;
 }): ResolveHost {
   const underWay = new Map<string, Promise<ResolvedAddress[]>>();
-
-  const resolveShared = (host: string): Promise<ResolvedAddress[]> => {
-    const started =
-      underWay.get(host) ??
-      Promise.resolve()
-        .then(() => resolve(host))
-        .finally(() => underWay.delete(host));
+  const begin = (host: string): Promise<ResolvedAddress[]> => {
+    const started = Promise.resolve()
+      .then(() => resolve(host))
+      .catch(() => [])
+      .finally(() => underWay.delete(host));
     underWay.set(host, started);
     return started;
   };
 
   return async (host) => {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<ResolvedAddress[]>((done) => {
-      timer = setTimeout(() => done([]), timeoutMs);
-      // A name that hangs must not hold up the site's stop.
-      timer.unref();
-    });
-    const addresses = await Promise.race([resolveShared(host).catch(() => []), late]);
-    clearTimeout(timer);
-    if (addresses.length === 0) throw unresolvable();
+    const ended = new AbortController();
+    const late = delay(timeoutMs, ended.signal).catch(() => undefined);
+    const addresses = await Promise.race([underWay.get(host) ?? begin(host), late]);
+    ended.abort();
+    if (!addresses?.length) throw unresolvable();
     return addresses;
   };
 }

@@ -1,11 +1,11 @@
 import { metrics } from '@opentelemetry/api';
 import type { Metric as PrometheusMetric, Registry } from 'prom-client';
 import { z } from '@strapi/utils';
-import { adminPolicies } from '../access/admin-actions';
+import { adminApi } from '../access/admin-actions';
 import type { Feature } from '../feature';
-import type { ControllerFactory } from '../http/guarded-route';
+import { endpoint } from '../http/endpoint';
 import { INSTRUMENTATION, type MetricSource, metricSources } from './measures';
-import { type App, appOf } from '../app';
+import type { App } from '../app';
 
 /** `switchboard_deliveries_waiting` is `switchboard.deliveries_waiting` there. */
 const nameOf = (name: string): string => name.replace('_', '.');
@@ -50,23 +50,23 @@ const readAll = async (app: App): Promise<Registry> => {
   return registry;
 };
 
-const controller: ControllerFactory = ({ strapi }) => ({
-  async find(ctx) {
-    const registry = await readAll(appOf(strapi));
-    ctx.body = await registry.metrics();
-    ctx.set('Content-Type', registry.contentType);
-    ctx.set('Cache-Control', 'no-store');
+const api = adminApi({
+  metrics: {
+    find: endpoint('GET /metrics', { may: 'metrics.read' }, async ({ app, ctx }) => {
+      const registry = await readAll(app);
+      ctx.body = await registry.metrics();
+      ctx.set('Content-Type', registry.contentType);
+      ctx.set('Cache-Control', 'no-store');
+    }),
   },
 });
 
-const route = { method: 'GET', path: '/metrics', handler: 'metrics.find' } as const;
-
 /** Metrics for monitoring systems; docs/monitoring.md#metrics. The features say what there is. */
 export const observability: Feature = {
-  controllers: { metrics: controller },
+  controllers: api.controllers,
   routes: {
-    crm: [{ ...route, response: z.string() }],
-    admin: [{ ...route, config: { policies: adminPolicies('metrics.read') } }],
+    crm: [{ method: 'GET', path: '/metrics', handler: 'metrics.find', response: z.string() }],
+    admin: api.routes,
   },
   bootstrap(app) {
     for (const source of metricSources(app)) observe(app, source);

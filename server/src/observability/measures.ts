@@ -1,26 +1,11 @@
-import {
-  type Attributes,
-  type Counter,
-  type Histogram,
-  metrics,
-  type Span,
-  SpanStatusCode,
-  trace,
-} from '@opentelemetry/api';
+import { type Attributes, metrics, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
 import type { App } from '../app';
 
 /** The name that spans and meters are listed under. */
 export const INSTRUMENTATION = 'strapi-plugin-switchboard';
 
 /** This process's counters for OpenTelemetry; docs/monitoring.md#traces. */
-interface Measures {
-  published: Counter;
-  attempts: Histogram;
-  accepted: Counter;
-  applied: Counter;
-}
-
-const create = (): Measures => {
+const create = () => {
   const meter = metrics.getMeter(INSTRUMENTATION);
   return {
     published: meter.createCounter('switchboard.events.published', {
@@ -39,10 +24,10 @@ const create = (): Measures => {
   };
 };
 
-let created: Measures | undefined;
+let created: ReturnType<typeof create> | undefined;
 
 /** Created at the first use: an SDK is registered by then. */
-export const measures = (): Measures => (created ??= create());
+export const measures = () => (created ??= create());
 
 /** The spans of the plugin, docs/monitoring.md#traces. */
 type SpanName =
@@ -51,10 +36,7 @@ type SpanName =
 /** The API's own tracer: without an SDK nothing is recorded, whenever one is registered. */
 const tracer = trace.getTracer(INSTRUMENTATION);
 
-/**
- * Does some work within a span, which ends with it. An error is recorded by its name: its message may
- * hold what was to be written.
- */
+/** Does work within a span. An error is recorded by its name: its message may hold values. */
 export const inSpan = <T>(
   name: SpanName,
   attributes: Attributes,
@@ -87,10 +69,7 @@ export interface Sample {
   suffix?: '_bucket' | '_count';
 }
 
-/**
- * A feature's source of metrics. It reads the database, so that every node of a site answers the same,
- * and little of it, however much there is.
- */
+/** A feature's metrics, read from a little of the database: every node answers the same. */
 export interface MetricSource {
   metrics: readonly Metric[];
   /** Samples by the metric's name. */

@@ -1,6 +1,5 @@
 import type { Knex } from 'knex';
 import type {
-  HealthBucket,
   HealthCounts,
   HealthReport,
   LastAnswer,
@@ -14,7 +13,7 @@ import { HOUR_MS, isoTime } from '../runtime/text';
 import { countPending, type Pending } from '../webhooks/figures/pending';
 import { DELIVERIES } from '../webhooks/deliveries/store';
 import { toHealth } from '../webhooks/figures/health';
-import { quantile, readEndedByHour, readRollups, type Rollup } from '../webhooks/figures/rollups';
+import { quantile, readHours, type Rollup } from '../webhooks/figures/rollups';
 import { RECOVERIES } from '../webhooks/recoveries/job';
 import {
   DELIVERIES_TABLE,
@@ -79,46 +78,34 @@ const newestTried = async (db: Db, webhookId: number): Promise<AnswerRow | undef
 
 const lastAnswer = async (db: Db, webhookId: number): Promise<LastAnswer | null> => {
   const row = await newestTried(db, webhookId);
-  return row
-    ? {
-        delivery_id: Number(row.id),
-        status: row.status,
-        error: row.error,
-        tries: Number(row.tries),
-        at: isoTime(Number(row.finished_at ?? row.created_at)),
-      }
-    : null;
+  if (!row) return null;
+  const { status, error } = row;
+  const at = isoTime(Number(row.finished_at ?? row.created_at));
+  return { delivery_id: Number(row.id), status, error, tries: Number(row.tries), at };
 };
 
-/** Counts for a chart: bars of the last 24 hours, and their sum. */
-interface Chart {
-  counts: HealthCounts;
-  buckets: HealthBucket[];
-}
-
-const createChart = (starts: readonly number[]): Chart => ({
-  counts: none(),
-  buckets: starts.map((from) => ({ from: isoTime(from), ...none() })),
-});
-
-/** Counts in the whole chart, and in the bar of the hour where it has one. */
-const add = (
-  chart: Chart,
+/**
+ * Bars of the last 24 hours, and their sum. Deliveries that ended count in the bar of that hour, and
+ * unfinished ones in that in which they were created; these count in the sum whenever that was.
+ */
+const chartOf = (
   starts: readonly number[],
-  hour: number,
-  more: Partial<HealthCounts>
+  ended: readonly Pick<Rollup, 'hour' | 'ended'>[],
+  pending: readonly Pending[]
 ) => {
-  const bar = chart.buckets[Math.floor((hour - (starts[0] ?? 0)) / BUCKET_MS)];
-  for (const counts of bar ? [chart.counts, bar] : [chart.counts]) {
-    for (const name of COUNTED) counts[name] += more[name] ?? 0;
+  const all = none();
+  const buckets = starts.map((from) => ({ from: isoTime(from), ...none() }));
+  const add = (hour: number, more: Partial<HealthCounts>): void => {
+    const bar = buckets[Math.floor((hour - (starts[0] ?? 0)) / BUCKET_MS)];
+    for (const counts of bar ? [all, bar] : [all]) {
+      for (const name of COUNTED) counts[name] += more[name] ?? 0;
+    }
+  };
+  for (const { hour, ended: more } of ended) add(hour, more);
+  for (const { hour, waiting, failing } of pending.flatMap(({ hours }) => hours)) {
+    add(hour, { pending: waiting + failing, failing });
   }
-};
-
-/** Unfinished deliveries count whenever they were created; only those created lately have a bar. */
-const addPending = (chart: Chart, starts: readonly number[], { hours }: Pending): void => {
-  for (const { hour, waiting, failing } of hours) {
-    add(chart, starts, hour, { pending: waiting + failing, failing });
-  }
+  return { counts: all, buckets };
 };
 
 const rollupsByWebhook = async (
@@ -129,8 +116,8 @@ const rollupsByWebhook = async (
   const found = new Map<number, Rollup[]>();
   // With one statement each; SQLite answers it within the turn.
   for (const part of inChunks(rows.map(({ id }) => Number(id)))) {
-    const range = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
-    for (const rollup of await readRollups(app, range, since)) {
+    const webhooks = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
+    for (const rollup of await readHours(app, { since, webhooks })) {
       const own = found.get(rollup.webhookId);
       if (own) own.push(rollup);
       else found.set(rollup.webhookId, [rollup]);
@@ -162,11 +149,9 @@ export const readHealth = async (app: App, now: number): Promise<HealthReport> =
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     const id = Number(row.id);
-    const chart = createChart(starts);
     const own = rollups.get(id) ?? [];
     const unfinished = pending.get(id);
-    for (const { hour, ended } of own) add(chart, starts, hour, ended);
-    if (unfinished) addPending(chart, starts, unfinished);
+    const chart = chartOf(starts, own, unfinished ? [unfinished] : []);
     webhooks.push({
       webhook_id: id,
       name: row.name,
@@ -181,9 +166,8 @@ export const readHealth = async (app: App, now: number): Promise<HealthReport> =
     });
   }
 
-  const all = createChart(starts);
-  for (const { hour, ended } of await readEndedByHour(app, since)) add(all, starts, hour, ended);
-  for (const unfinished of pending.values()) addPending(all, starts, unfinished);
+  const ended = await readHours(app, { since, sums: ['ended_sent', 'ended_failed'] });
+  const all = chartOf(starts, ended, [...pending.values()]);
   return {
     since: isoTime(since),
     // Every attempt was counted when it was recorded.

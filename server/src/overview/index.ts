@@ -1,24 +1,21 @@
-import type { Core } from '@strapi/strapi';
 import { z } from '@strapi/utils';
-import type { Context } from 'koa';
 import type {
   DeliveryFigure,
   DeliveryFigures,
   HealthReport,
 } from '../../../shared/contracts/overview';
-import { adminPolicies, adminRoute } from '../access/admin-actions';
+import { adminApi } from '../access/admin-actions';
 import { getEntryTypes } from '../entries/types';
-import type { Feature, RouteConfig } from '../feature';
-import { queryOf } from '../http/guarded-route';
-import { fieldError, idText, parseInput } from '../http/validation';
+import type { Feature } from '../feature';
+import { endpoint } from '../http/endpoint';
+import { fieldError, idText } from '../http/validation';
 import { requireModule } from '../modules';
-import { HOUR_MS, hourOf, isoTime } from '../runtime/text';
+import { DAY_MS, HOUR_MS, hourOf, isoTime } from '../runtime/text';
 import { readHours, type Rollup } from '../webhooks/figures/rollups';
 import { readHealth, responseOf } from './health';
 import { mappedTypes, recordTypes } from './mapped-types';
-import { type App, appOf } from '../app';
+import type { App, Slot } from '../app';
 
-const DAY_MS = 24 * HOUR_MS;
 /** As long as figures are kept. */
 const LONGEST_MS = 31 * DAY_MS;
 
@@ -32,8 +29,6 @@ const figuresQuery = z.object({
   from: time.optional(),
   to: time.optional(),
 });
-
-type FiguresQuery = z.infer<typeof figuresQuery>;
 
 /** Few enough spans to be seen side by side: hours of two days, quarters of a day of eight, else days. */
 const stepOf = (length: number): number => {
@@ -54,7 +49,7 @@ const figureOf = (rollups: readonly Rollup[]): Omit<DeliveryFigure, 'from'> => (
  */
 const readFigures = async (
   app: App,
-  { webhook, from, to }: FiguresQuery
+  { webhook, from, to }: z.infer<typeof figuresQuery>
 ): Promise<DeliveryFigures> => {
   const before = to ?? app.clock.now();
   const since = from ?? before - DAY_MS;
@@ -63,7 +58,8 @@ const readFigures = async (
   const step = stepOf(before - since);
   const stepMs = step * HOUR_MS;
   const start = Math.floor(hourOf(since) / stepMs) * stepMs;
-  const hours = await readHours(app, { webhook, since: start, before });
+  const webhooks = webhook === undefined ? undefined : { from: webhook, to: webhook };
+  const hours = await readHours(app, { webhooks, since: start, before });
   const bySpan = new Map<number, Rollup[]>();
   for (let at = start; at < before; at += stepMs) bySpan.set(at, []);
   for (const rollup of hours) {
@@ -90,56 +86,42 @@ const collections = (app: App) =>
       return uid.startsWith('api::') && type?.kind === 'collectionType';
     });
 
-const controller = ({ strapi }: { strapi: Core.Strapi }) => {
-  const app = appOf(strapi);
-  let latest: { at: number; report: Promise<HealthReport> } | undefined;
-  return {
-    async health(ctx: Context) {
-      const at = Date.now();
-      if (!latest || at - latest.at > SHARED_FOR_MS) {
-        latest = { at, report: readHealth(app, app.clock.now()) };
-        latest.report.catch(() => {
-          latest = undefined;
-        });
-      }
-      ctx.body = { data: await latest.report };
-    },
-    async figures(ctx: Context) {
-      ctx.body = { data: await readFigures(app, parseInput(figuresQuery, ctx.query)) };
-    },
-    async recordTypes(ctx: Context) {
-      ctx.body = { data: recordTypes(app.options, collections(app)) };
-    },
-    async mappedTypes(ctx: Context) {
-      ctx.body = { data: mappedTypes(app.options) };
-    },
-  };
+const latest = (): Slot<{ at: number; report: Promise<HealthReport> }> => ({});
+
+const latestHealth = (app: App): Promise<HealthReport> => {
+  const at = Date.now();
+  const slot = app.part(latest);
+  if (!slot.value || at - slot.value.at > SHARED_FOR_MS) {
+    slot.value = { at, report: readHealth(app, app.clock.now()) };
+    slot.value.report.catch(() => {
+      delete slot.value;
+    });
+  }
+  return slot.value.report;
 };
 
-const ofWebhooks = (
-  path: string,
-  handler: string,
-  request?: RouteConfig['request']
-): RouteConfig => ({
-  ...{ method: 'GET', path, handler, request },
-  config: { policies: [...adminPolicies('webhooks.read'), requireModule('webhooks')] },
+const WEBHOOKS = { may: 'webhooks.read', policies: [requireModule('webhooks')] } as const;
+
+const api = adminApi({
+  overview: {
+    health: endpoint('GET /webhooks-health', WEBHOOKS, ({ app }) => latestHealth(app)),
+    figures: endpoint(
+      'GET /delivery-figures',
+      { ...WEBHOOKS, query: figuresQuery },
+      ({ app, query }) => readFigures(app, query())
+    ),
+    // Only names of types; panels next to entries ask, for readers of webhooks or of contacts.
+    recordTypes: endpoint('GET /record-types', {}, ({ app }) =>
+      recordTypes(app.options, collections(app))
+    ),
+    mappedTypes: endpoint('GET /mapped-types', { may: 'modules.update' }, ({ app }) =>
+      mappedTypes(app.options)
+    ),
+  },
 });
 
 /** The admin panel's overview; it only reads, and only little, however long the log is. */
 export const overview: Feature = {
-  controllers: { overview: controller },
-  routes: {
-    admin: [
-      ofWebhooks('/webhooks-health', 'overview.health'),
-      ofWebhooks('/delivery-figures', 'overview.figures', queryOf(figuresQuery)),
-      {
-        method: 'GET',
-        path: '/record-types',
-        handler: 'overview.recordTypes',
-        // Only names of types; panels next to entries ask, for readers of webhooks or of contacts.
-        config: { policies: ['admin::isAuthenticatedAdmin'] },
-      },
-      adminRoute('GET', '/mapped-types', 'overview.mappedTypes', 'modules.update'),
-    ],
-  },
+  controllers: api.controllers,
+  routes: { admin: api.routes },
 };

@@ -40,11 +40,9 @@ interface Kept {
 }
 
 const startsWithOurs = { $startsWith: OURS };
-
 /**
  * Settings that the host keeps about the plugin's actions and content types, and removes at a boot that
- * does not know them: permissions of admin roles and of admin users' tokens, those of API tokens and of
- * the roles of users-permissions, and how the content manager shows the types.
+ * does not know them: permissions of roles and of tokens, and how the content manager shows the types.
  */
 const KEPT: Readonly<Record<string, Kept>> = {
   'admin::permission': {
@@ -69,11 +67,6 @@ const KEPT: Readonly<Record<string, Kept>> = {
   },
 };
 
-const WRITES = ['Create', 'Update', 'Delete'].flatMap((name) => [
-  `after${name}`,
-  `after${name}Many`,
-]);
-
 /** The host fills owners in side by side, so the order of their keys is a matter of chance. */
 const inOrder = (row: Row, owners: readonly string[]): Row => {
   const rest = Object.entries(row).filter(([name]) => !owners.includes(name));
@@ -82,10 +75,9 @@ const inOrder = (row: Row, owners: readonly string[]): Row => {
 
 /** False only where the event surely is about rows of somebody else. */
 const mayBeOurs = ({ result }: { result?: unknown }): boolean => {
-  if (typeof result !== 'object' || result === null) return true;
-  const values = ['action', 'subject', 'key'].map((name) => (result as Row)[name]);
-  if (values.every((value) => value === undefined)) return true;
-  return values.some((value) => typeof value === 'string' && value.includes(OURS));
+  const { action, subject, key } = (result ?? {}) as Row;
+  const values = [action, subject, key].filter((value) => value !== undefined);
+  return values.length === 0 || values.some((value) => String(value).includes(OURS));
 };
 
 /** Not asynchronous: a query builder that a promise resolves with is run. */
@@ -99,19 +91,17 @@ class HostSettings {
     private readonly absent: ReadonlySet<string>
   ) {}
 
-  async saveAll(): Promise<void> {
+  /** Writes down what there is, and keeps that true from now on. @returns what ends that. */
+  async watch(): Promise<() => void> {
     for (const [uid, kept] of this.kinds()) await this.save(uid, kept);
-  }
-
-  /** Keeps what is written down true from now on. @returns what ends that. */
-  watch(): () => void {
     const follow = async (event: { model: { uid: string }; result?: unknown }): Promise<void> => {
       const kept = KEPT[event.model.uid];
       if (kept && mayBeOurs(event)) await this.save(event.model.uid, kept);
     };
     return this.app.strapi.db.lifecycles.subscribe({
       models: this.kinds().map(([uid]) => uid),
-      ...Object.fromEntries(WRITES.map((write) => [write, follow])),
+      ...{ afterCreate: follow, afterUpdate: follow, afterDelete: follow },
+      ...{ afterCreateMany: follow, afterUpdateMany: follow, afterDeleteMany: follow },
     });
   }
 
@@ -129,10 +119,10 @@ class HostSettings {
   async restore(): Promise<void> {
     let restored = 0;
     for (const [uid, kept] of this.kinds()) restored += await this.restoreKind(uid, kept);
-    if (restored > 0)
-      this.app.log.info(
-        `switchboard: the plugin, or a part of it, was away for a boot: ${restored} permissions and screen settings that the host had removed are back.`
-      );
+    if (restored === 0) return;
+    this.app.log.info(
+      `switchboard: the plugin, or a part of it, was away for a boot: ${restored} permissions and screen settings that the host had removed are back.`
+    );
   }
 
   private kinds(): [uid: string, kept: Kept][] {
@@ -142,7 +132,7 @@ class HostSettings {
   /** True if a row of the host is about a content type or an action that the site now lacks. */
   private isAbsent(row: Row): boolean {
     return [row.action, row.subject, row.key].some((text) => {
-      const [, name] = (typeof text === 'string' && NAME_OF_OURS.exec(text)) || [];
+      const [, name] = NAME_OF_OURS.exec(String(text)) ?? [];
       return name !== undefined && this.absent.has(name);
     });
   }
@@ -166,10 +156,8 @@ class HostSettings {
     const where = { key: SCHEMA_KEY, value: { $contains: `"${OURS}` } };
     if ((await this.app.strapi.db.query('strapi::core-store').count({ where })) === 0) return;
     const db = await this.app.db.current();
-    const [before] = (await settings(db).where({ name: uid }).select('rows', 'pending')) as {
-      rows: string;
-      pending: boolean | number | null;
-    }[];
+    const before = (await settings(db).where({ name: uid }).first('rows', 'pending')) as
+      { rows: string; pending: boolean | number | null } | undefined;
     const remembered = (JSON.parse(before?.rows ?? '[]') as Row[]).filter((row) =>
       this.isAbsent(row)
     );
@@ -185,11 +173,9 @@ class HostSettings {
       // Locks the row: of two nodes that boot at once, one restores.
       const pending = settings(tx).where({ name: uid, pending: true });
       if ((await pending.update({ pending: false })) === 0) return 0;
-      const [found] = (await settings(tx).where({ name: uid }).select('rows')) as {
-        rows: string;
-      }[];
+      const { rows } = (await settings(tx).where({ name: uid }).first('rows')) as { rows: string };
       let restored = 0;
-      for (const row of JSON.parse(found?.rows ?? '[]') as Row[]) {
+      for (const row of JSON.parse(rows) as Row[]) {
         // The host would only forget it again in this boot.
         if (!this.isAbsent(row) && (await this.restoreRow(uid, kept, row))) restored += 1;
       }
@@ -245,10 +231,8 @@ const contentTypeTables = (app: App): string[] => {
   return [...own, ...joins.map(({ tableName }) => tableName)];
 };
 
-interface SyncEvent {
-  /** By their uids, as the last boot had them; null on a new site. */
-  oldContentTypes?: Record<string, unknown> | null;
-}
+/** The content types of the last boot by their uids; null on a new site. */
+type SyncEvent = { oldContentTypes?: Record<string, unknown> | null };
 
 /** True if the plugin, or a part that is there now, has no content type on record of the last boot. */
 const wasAway = (
@@ -301,8 +285,7 @@ export const persistenceOf = (features: readonly Feature[]): Feature => {
     bootstrap(app) {
       // Before that, the content manager is still bringing its settings up to date.
       whenRolesAreThere(app, async () => {
-        await app.part(hostSettings).saveAll();
-        endWatch = app.part(hostSettings).watch();
+        endWatch = await app.part(hostSettings).watch();
       });
     },
     destroy() {

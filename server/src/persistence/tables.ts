@@ -2,9 +2,8 @@ import type { Core } from '@strapi/strapi';
 import type { Db } from '../database/db';
 
 /**
- * The host drops, at a boot, every table that it tracked and that is not in the schema any more: one
- * boot with the plugin switched off would drop all that it keeps. It leaves alone what is listed
- * under this key of the core store, its own mechanism for tables of features that come and go.
+ * The host drops, at a boot, every table that it tracked and that is not in the schema any more, as
+ * after a boot with the plugin switched off; but none that is listed under this key of the core store.
  */
 const KEY = 'core_persisted_tables';
 const STORE_TABLE = 'strapi_core_store_settings';
@@ -24,9 +23,8 @@ export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
   strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
 
 /**
- * Adds tables to those that the host never drops, so that no entry of anybody else's is lost: the row is
- * replaced only while it still says what was read, and should two processes both have made one, theirs
- * become one.
+ * Adds tables to those that the host never drops. No entry of anybody else's is lost: the row is replaced
+ * only while it still says what was read, and rows that two processes made become one.
  */
 export const persistTables = async (db: Db, names: readonly string[]): Promise<void> => {
   const rows = () => db.table(STORE_TABLE).where({ key: KEY });
@@ -55,18 +53,13 @@ export const persistTables = async (db: Db, names: readonly string[]): Promise<v
   }
 };
 
-interface Named {
-  name: string;
-}
+const PREFIX = 'switchboard_';
+const PARTS = ['columns', 'indexes', 'foreignKeys'] as const;
 
-interface Table extends Named {
-  columns: Named[];
-  indexes: Named[];
-  foreignKeys: Named[];
-}
+type Named = { name: string };
 
 interface Schema {
-  tables: Table[];
+  tables: (Named & Record<(typeof PARTS)[number], Named[]>)[];
 }
 
 interface Compared {
@@ -75,9 +68,6 @@ interface Compared {
   /** The schema of this node's content types. */
   userSchema: Schema;
 }
-
-const PREFIX = 'switchboard_';
-const PARTS = ['columns', 'indexes', 'foreignKeys'] as const;
 
 const withoutUnknown = (known: Schema, wanted: Schema): Schema => ({
   ...known,
@@ -96,9 +86,8 @@ const withoutUnknown = (known: Schema, wanted: Schema): Schema => ({
 const patched = new WeakSet<object>();
 
 /**
- * Keeps the host from dropping anything of the plugin's tables. It drops what it created at an earlier
- * boot and does not find in the content types of this one: the columns of a later version, with all that
- * is in them, when a node of this version boots next to it. It leaves alone all else.
+ * Keeps the host from dropping anything of the plugin's tables that it created at an earlier boot and
+ * does not find in this one's content types: columns of a later version that runs next to this one.
  */
 export const keepColumns = (strapi: Core.Strapi): void => {
   const { schemaDiff } = strapi.db.schema as unknown as {

@@ -1,4 +1,4 @@
-import type { ClosingAnswer, ClosingComparison } from '../../../shared/contracts/pos';
+import type { ClosingAnswer } from '../../../shared/contracts/pos';
 import type { Accepted } from '../../../shared/contracts/till-answers';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
@@ -8,13 +8,12 @@ import { errorText } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { type Connections, withConnections } from './connections';
 import { DueRows } from './due-rows';
-import { retryingTaken, rowOf, type Submission } from './intake/accept';
+import { duplicateOf, findStored, rowOf, type StoredEvent, type Submission } from './intake/accept';
 import { answerOfAcceptance } from './intake/wire';
-import { getRecordStore } from './processing/record-store';
 import { priceAccepted, readMembers, type Touched } from './processing/refund-group';
+import { readStored } from './processing/resolve';
 import { type ClosedRecord, compareClosing } from './rules/closing-comparison';
 import { type ClosingRecord, type ConnectionMode, LIMITS } from './rules/records';
-import { readRecord } from './rules/validate';
 import { readCounted } from './sales-figures';
 import {
   type ConnectionRow,
@@ -24,22 +23,10 @@ import {
   type PosEventRow,
 } from './tables';
 
-interface ComparedClosing {
-  state: ClosingAnswer['state'];
-  comparison: ClosingComparison;
-}
+type ComparedClosing = ReturnType<typeof compareClosing>;
 
-const RANGE_COLUMNS = [
-  'id',
-  'kind',
-  'connection_id',
-  'external_id',
-  'family_digest',
-  'effective_at',
-  'occurred_ms',
-  'counted',
-] as const;
-type RangeRow = Pick<PosEventRow, (typeof RANGE_COLUMNS)[number]>;
+const COLUMNS = ['id', 'kind', 'external_id', 'family_digest', 'occurred_ms', 'counted'] as const;
+type RangeRow = Pick<PosEventRow, (typeof COLUMNS)[number]>;
 type Money = Map<number, Pick<ClosedRecord, 'currency' | 'amount'>>;
 
 /** Sales that were counted say what they came to; the bodies of the others are read. */
@@ -47,13 +34,10 @@ const saleMoney = async (tx: Tx, sales: readonly RangeRow[]): Promise<Money> => 
   const money: Money = new Map();
   const uncounted: number[] = [];
   const slice = new TimeSlice();
-  for (const { id, connection_id: connection, effective_at: at, counted } of sales) {
+  for (const { id, counted } of sales) {
     if (slice.isOver()) await slice.next();
     if (counted === null) uncounted.push(Number(id));
-    else {
-      const base = { kind: 'sale' as const, connection: Number(connection), at: Number(at) };
-      money.set(Number(id), readCounted(counted, base));
-    }
+    else money.set(Number(id), readCounted(counted));
   }
   for (const { row, record } of await readMembers(tx, uncounted)) {
     if (record.kind === 'sale') {
@@ -76,7 +60,7 @@ const compareWithRecords = async (
 ): Promise<ComparedClosing> => {
   const rows: RangeRow[] = await tx
     .table(POS_EVENTS_TABLE)
-    .select(...RANGE_COLUMNS)
+    .select(...COLUMNS)
     .where({ connection_id: connection, mode })
     .where('occurred_ms', '>=', record.fromMs)
     .where('occurred_ms', '<', record.toMs)
@@ -116,15 +100,9 @@ const publishClosing = async (
   connection: ConnectionRow | undefined
 ): Promise<void> => {
   if (!connection) return;
-  await getPublisher(app).publish([
-    {
-      event: 'pos.closing',
-      data: {
-        ...closingAnswer(eventId, compared, false),
-        connection: { id: Number(connection.id), name: connection.name },
-      },
-    },
-  ]);
+  const named = { connection: { id: Number(connection.id), name: connection.name } };
+  const data = { ...closingAnswer(eventId, compared, false), ...named };
+  await getPublisher(app).publish([{ event: 'pos.closing', data }]);
 };
 
 /**
@@ -144,13 +122,11 @@ const compareAgain = async (
     .where({ id })
     .first();
   if (!event) return null;
-  const reading = readRecord('closing', Buffer.from(event.body, 'utf8'), {
-    receivedAtMs: Number(event.received_at),
-  });
+  const reading = readStored('closing', event);
   if (!reading.ok) return null;
   const { mode } = closing;
   const connection = Number(closing.connection_id);
-  const compared = await compareWithRecords(tx, reading.record, { connection, mode }, connections);
+  const compared = await compareWithRecords(tx, reading.value, { connection, mode }, connections);
   const result = JSON.stringify(compared.comparison);
   if (result !== closing.result) await closings(tx).where({ event_id: id }).update({ result });
   if (compared.state === event.state) return compared;
@@ -161,43 +137,26 @@ const compareAgain = async (
 
 const closings = (db: Db) => db.table(POS_CLOSINGS_TABLE);
 
-type Answered = { status: 200 | 202; body: ClosingAnswer | Accepted };
-type StoredEvent = Pick<
-  PosEventRow,
-  'id' | 'state' | 'mode' | 'body_digest' | 'payload_mismatch' | 'stale'
->;
+const closingOf = async (db: Db, eventId: number): Promise<PosClosingRow | undefined> =>
+  closings(db).where({ event_id: eventId }).first();
 
-const findStored = (
-  tx: Tx,
-  { connection, idDigest }: Submission<ClosingRecord>
-): Promise<StoredEvent | undefined> =>
-  tx
-    .table(POS_EVENTS_TABLE)
-    .select('id', 'state', 'mode', 'body_digest', 'payload_mismatch', 'stale')
-    .where({ connection_id: connection.id, external_digest: idDigest })
-    .first();
+type Answered = { status: 200 | 202; body: ClosingAnswer | Accepted };
 
 /** An id that was taken: by this closing, by another one, or by a record of another kind. */
 const answerAgain = async (
   tx: Tx,
   app: App,
-  stored: StoredEvent,
-  { bodyDigest, connections }: { bodyDigest: string; connections: Connections }
+  { submission, stored }: { submission: Submission<ClosingRecord>; stored: StoredEvent },
+  connections: Connections
 ): Promise<Answered> => {
-  const eventId = Number(stored.id);
-  const mismatch = stored.body_digest !== bodyDigest;
+  const duplicate = duplicateOf(submission, stored);
+  const { eventId, mismatch } = duplicate;
   if (mismatch && !stored.payload_mismatch) {
     await tx.table(POS_EVENTS_TABLE).where({ id: eventId }).update({ payload_mismatch: true });
   }
-  const closing: PosClosingRow | undefined = await closings(tx)
-    .where({ event_id: eventId })
-    .first();
+  const closing = await closingOf(tx, eventId);
   const compared = closing && (await compareAgain(tx, app, closing, connections));
-  if (!compared) {
-    const { state, mode, stale } = stored;
-    const facts = { state, mode, mismatch, stale: JSON.parse(stale || '[]') };
-    return answerOfAcceptance('closing', { outcome: 'duplicate', eventId, ...facts });
-  }
+  if (!compared) return answerOfAcceptance('closing', duplicate);
   const body = closingAnswer(eventId, compared, true);
   return { status: 200, body: { ...body, ...(mismatch && { payload_mismatch: true as const }) } };
 };
@@ -216,7 +175,7 @@ const accept = async (
   await tx
     .table(POS_EVENTS_TABLE)
     .insert({ ...rowOf(submission), state, processed_at: receivedAtMs });
-  const stored = await findStored(tx, submission);
+  const stored = (await findStored(tx, [submission])).get(submission.key);
   if (!stored) throw new Error('An accepted closing is not in its transaction.');
   const eventId = Number(stored.id);
   await closings(tx).insert({
@@ -232,20 +191,15 @@ const accept = async (
 };
 
 /** Accepts a closing, or answers what it comes to now (docs/tills.md#closing-a-shift). */
-export const answerClosing = (
-  app: App,
-  submission: Submission<ClosingRecord>
-): Promise<Answered> => {
-  const { connection, bodyDigest } = submission;
-  return retryingTaken(() =>
-    withConnections(app, [Number(connection.id)], async (tx, connections) => {
-      const stored = await findStored(tx, submission);
+export const answerClosing = (app: App, submission: Submission<ClosingRecord>): Promise<Answered> =>
+  app.db.unique(() =>
+    withConnections(app, [Number(submission.connection.id)], async (tx, connections) => {
+      const stored = (await findStored(tx, [submission])).get(submission.key);
       return stored
-        ? answerAgain(tx, app, stored, { bodyDigest, connections })
+        ? answerAgain(tx, app, { submission, stored }, connections)
         : accept(tx, app, submission, connections);
     })
   );
-};
 
 type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_at' | 'to_at'>;
 
@@ -280,7 +234,7 @@ export const markClosings = async (
         one.at < Number(to)
     )
   );
-  const dueAt = getRecordStore(app).now();
+  const dueAt = app.clock.now();
   for (const some of inChunks(due.map(({ event_id: id }) => id))) {
     await closings(tx).whereIn('event_id', some).update({ due_at: dueAt });
   }
@@ -296,12 +250,10 @@ export const compareStored = async (
   eventId: number,
   { onlyDue = false }: { onlyDue?: boolean } = {}
 ): Promise<void> => {
-  const find = async (db: Db): Promise<PosClosingRow | undefined> =>
-    closings(db).where({ event_id: eventId }).first();
-  const known = await find(await app.db.current());
+  const known = await closingOf(await app.db.current(), eventId);
   if (!known) return;
   await withConnections(app, [Number(known.connection_id)], async (tx, connections) => {
-    const closing = await find(tx);
+    const closing = await closingOf(tx, eventId);
     if (!closing || (onlyDue && closing.due_at === null)) return;
     await compareAgain(tx, app, closing, connections);
     await closings(tx).where({ event_id: eventId }).update({ due_at: null });
@@ -320,7 +272,7 @@ const createComparing = (app: App): DueRows<DueClosing> =>
     work: ({ event_id: id }) => compareStored(app, id, { onlyDue: true }),
     failed({ event_id: id }, error) {
       app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
-      return { due_at: getRecordStore(app).now() + RETRY_MS };
+      return { due_at: app.clock.now() + RETRY_MS };
     },
     // Records are processed in between.
     longestRestMs: 1_000,

@@ -1,5 +1,7 @@
 import { CAME_FROM_ANOTHER_SITE } from '../database/site';
 import { documentsOf } from '../database/tables/internal-types';
+import { findInChunks } from '../database/written-rows';
+import type { Big } from '../stock/tables';
 import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
@@ -13,15 +15,32 @@ export interface MappedLocation {
 export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLocation[] =>
   JSON.parse(row.locations || '[]') as MappedLocation[];
 
-/** The groups that these connections are in, by their digests. */
-const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> => {
-  const rows = (await db
-    .table(CONNECTIONS_TABLE)
-    .distinct('group_digest')
-    .whereIn('id', [...ids])
-    .whereNotNull('group_digest')) as { group_digest: string }[];
-  return rows.map(({ group_digest: digest }) => digest);
+/** The names of connections, deleted ones too, by their ids. */
+export const connectionNames = async (
+  db: Db,
+  ids: readonly number[]
+): Promise<Map<number, string>> => {
+  const rows = await findInChunks<Pick<ConnectionRow, 'id' | 'name'>>(ids, (some) =>
+    db.table(CONNECTIONS_TABLE).select('id', 'name').whereIn('id', some)
+  );
+  return new Map(rows.map(({ id, name }) => [Number(id), name]));
 };
+
+/** Names the connections of rows. @returns how lists show one, by its id */
+export const connectionsOf = async (db: Db, rows: readonly { connection_id: Big | null }[]) => {
+  const ids = rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]));
+  const names = await connectionNames(db, ids);
+  return (id: Big) => ({ id: Number(id), name: names.get(Number(id)) ?? '' });
+};
+
+/** The groups that these connections are in, by their digests. */
+const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> =>
+  db
+    .table(CONNECTIONS_TABLE)
+    .whereIn('id', [...ids])
+    .whereNotNull('group_digest')
+    .distinct()
+    .pluck('group_digest');
 
 /**
  * A connection joined a group after its groups were read, so that some members are not locked. Run the
@@ -37,7 +56,7 @@ class GroupsChanged extends Error {
 
 export type Connections = ReadonlyMap<number, ConnectionRow>;
 
-const readConnections = async (
+export const readConnections = async (
   db: Db,
   ids: readonly number[],
   groups: readonly string[],
@@ -74,11 +93,10 @@ export const withConnections = async <T>(
   const groups = await groupsOf(await app.db.current(), ids);
   return app.db.transaction(async (tx) => {
     const connections = await readConnections(tx, ids, groups, { lock: true });
-    const isOther = (id: number): boolean => {
+    for (const id of ids) {
       const digest = connections.get(id)?.group_digest ?? null;
-      return digest !== null && !groups.includes(digest);
-    };
-    if (ids.some(isOther)) throw new GroupsChanged();
+      if (digest !== null && !groups.includes(digest)) throw new GroupsChanged();
+    }
     return work(tx, connections);
   });
 };

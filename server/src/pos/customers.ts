@@ -5,16 +5,13 @@ import type {
   SaleCustomer,
 } from '../../../shared/contracts/customers';
 import { minorDigits } from '../../../shared/currencies';
-import { inChunks } from '../database/written-rows';
-import type { PlainTable } from '../database/tables/plain-tables';
-import { readPage } from '../http/pagination';
+import { findInChunks, inChunks } from '../database/written-rows';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
+import { readList } from '../http/pagination';
 import { errorText } from '../runtime/text';
-import type { RowOf } from '../stock/tables';
 import { DueRows } from './due-rows';
 import { readCounted } from './sales-figures';
-import type { ProcessingContext } from './processing/resolve';
-import { getRecordStore } from './processing/record-store';
-import { readRecord } from './rules/validate';
+import { type ProcessingContext, readStored } from './processing/resolve';
 import {
   type ConnectionRow,
   CONNECTIONS_TABLE,
@@ -40,12 +37,12 @@ export const purchasesTable = {
     id: { type: 'increments' },
     event_id: { type: 'integer' },
     sale_id: { type: 'integer' },
-    contact_id: { type: 'string' },
-    currency: { type: 'string', column: { args: [3] } },
-    applied: { type: 'text' },
-    due_at: { type: 'biginteger' },
-    tries: { type: 'integer' },
-    error: { type: 'text' },
+    contact_id: { type: 'string', null: true },
+    currency: { type: 'string', column: { args: [3] }, null: true },
+    applied: { type: 'text', null: true },
+    due_at: { type: 'biginteger', null: true },
+    tries: { type: 'integer', null: true },
+    error: { type: 'text', null: true },
   },
   indexes: [
     { name: 'sb_purchase_event', columns: ['event_id'], type: 'unique' },
@@ -55,10 +52,7 @@ export const purchasesTable = {
   ],
 } satisfies PlainTable;
 
-export type PurchaseRow = RowOf<
-  typeof purchasesTable,
-  'contact_id' | 'currency' | 'applied' | 'due_at' | 'tries' | 'error'
->;
+export type PurchaseRow = RowOf<typeof purchasesTable>;
 
 /** A site without the CRM has no such service. */
 const customersOf = (app: App): CustomersService | undefined =>
@@ -78,23 +72,14 @@ export const notePurchases = async (
   repriced: readonly number[]
 ): Promise<boolean> => {
   if (!customersOf(app)) return false;
-  const dueAt = getRecordStore(app).now();
+  const dueAt = app.clock.now();
   const fresh = named.filter(
     ({ row, connection }) =>
       row.mode === 'live' &&
       row.processed_at === null &&
       (connection.customers ?? 'match') !== 'ignore'
   );
-  const rows = fresh.map(({ id }): Omit<PurchaseRow, 'id'> => ({
-    event_id: id,
-    sale_id: id,
-    contact_id: null,
-    currency: null,
-    applied: null,
-    due_at: dueAt,
-    tries: 0,
-    error: null,
-  }));
+  const rows = fresh.map(({ id }) => ({ event_id: id, sale_id: id, due_at: dueAt, tries: 0 }));
   await tx.insert(PURCHASES_TABLE, rows);
   let woken = 0;
   for (const some of inChunks(repriced)) {
@@ -111,10 +96,10 @@ const purchases = (db: Db) => db.table(PURCHASES_TABLE);
 type DueRow = Pick<PurchaseRow, 'event_id' | 'due_at' | 'tries' | 'error'>;
 type SaleRow = Pick<PosEventRow, 'id' | 'connection_id' | 'family_digest' | 'body' | 'received_at'>;
 
-const customerOf = ({ body, received_at: at }: SaleRow): SaleCustomer | null => {
-  const reading = readRecord('sale', Buffer.from(body, 'utf8'), { receivedAtMs: Number(at) });
-  if (!reading.ok || reading.record.customer === null) return null;
-  const { customer } = reading.record;
+const customerOf = (sale: SaleRow): SaleCustomer | null => {
+  const reading = readStored('sale', sale);
+  const customer = reading.ok ? reading.value.customer : null;
+  if (customer === null) return null;
   const fields = (['email', 'phone', 'first_name', 'last_name'] as const).flatMap((key) => {
     const value = Object.hasOwn(customer, key) ? customer[key] : undefined;
     return typeof value === 'string' ? [[key, value] as const] : [];
@@ -136,28 +121,19 @@ const contactOf = async (
   return (await attached) ?? null;
 };
 
-interface Money {
-  currency: string;
-  /** The sale less its refunds. */
-  net: bigint;
-  refunds: number[];
-}
-
-/** The current total of a sale and its refunds. */
-const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow): Promise<Money | null> => {
+/** The current total of a sale less its refunds, and which these are. */
+const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow) => {
   const rows = (await tx
     .table(POS_EVENTS_TABLE)
-    .select('id', 'kind', 'counted')
+    .select('id', 'counted')
     .where({ family_digest: digest })
     .whereNotNull('counted')
-    .orderBy('id')) as Pick<PosEventRow, 'id' | 'kind' | 'counted'>[];
-  const base = { connection: 0, at: 0 };
+    .orderBy('id')) as { id: number; counted: string }[];
   let own: { currency: string; amount: bigint } | null = null;
   let back = 0n;
   const refunds: number[] = [];
-  for (const { id: event, kind, counted } of rows) {
-    if (counted === null) continue;
-    const one = readCounted(counted, { ...base, kind: kind === 'sale' ? 'sale' : 'refund' });
+  for (const { id: event, counted } of rows) {
+    const one = readCounted(counted);
     if (Number(event) === Number(id)) own = one;
     else if (one.sale === Number(id)) {
       back += one.amount;
@@ -167,29 +143,24 @@ const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow): Promise<
   return own && { currency: own.currency, net: own.amount - back, refunds };
 };
 
-/** Refunds are listed with their sale. */
 const listRefunds = async (
   tx: Tx,
   saleId: number,
   contact: string,
   refunds: readonly number[]
 ): Promise<void> => {
-  const listed = (await purchases(tx)
-    .select('event_id')
+  const listed: number[] = await purchases(tx)
     .where({ sale_id: saleId })
-    .whereNot({ event_id: saleId })) as { event_id: number }[];
-  const known = new Set(listed.map(({ event_id: id }) => Number(id)));
+    .whereNot({ event_id: saleId })
+    .pluck('event_id');
+  const known = new Set(listed.map(Number));
   const wanted = new Set(refunds);
   const gone = [...known].filter((id) => !wanted.has(id));
   if (gone.length > 0) await purchases(tx).whereIn('event_id', gone).delete();
   for (const event of refunds.filter((id) => !known.has(id))) {
     // A refund that was another sale's before is this one's now.
     await purchases(tx).where({ event_id: event }).delete();
-    await purchases(tx).insert({
-      event_id: event,
-      sale_id: saleId,
-      contact_id: contact,
-    });
+    await purchases(tx).insert({ event_id: event, sale_id: saleId, contact_id: contact });
   }
 };
 
@@ -206,7 +177,6 @@ const currencyOf = async (tx: Tx, contact: string, otherwise: string): Promise<s
   return first?.currency ?? otherwise;
 };
 
-/** The sum of a contact's purchases in its lifetime value. */
 const sumOf = async (tx: Tx, contact: string, currency: string): Promise<bigint> => {
   const rows = (await tx.latest(
     purchases(tx).select('applied').where({ contact_id: contact, currency }).whereNotNull('applied')
@@ -229,20 +199,14 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
     const row = (await purchases(tx).where({ event_id: eventId }).forUpdate().first()) as
       PurchaseRow | undefined;
     if (!row || row.due_at === null) return;
-    const done = (columns: Partial<PurchaseRow> = {}) =>
-      purchases(tx)
-        .where({ id: row.id })
-        .update({ due_at: null, tries: 0, error: null, ...columns });
-    if (!sale) {
-      await done();
-      return;
-    }
+    const done = async (columns: Partial<PurchaseRow> = {}): Promise<void> => {
+      const changes = { due_at: null, tries: 0, error: null, ...columns };
+      await purchases(tx).where({ id: row.id }).update(changes);
+    };
+    if (!sale) return done();
     const contact = row.contact_id ?? (await contactOf(app, sale, connection));
     const money = contact === null ? null : await moneyOf(tx, sale);
-    if (contact === null || !money) {
-      await done({ contact_id: contact });
-      return;
-    }
+    if (contact === null || !money) return done({ contact_id: contact });
     const { currency, net, refunds } = money;
     // A transaction that attaches another sale of the contact has committed, or waits here.
     await customersOf(app)?.lockValue(contact);
@@ -273,7 +237,7 @@ const createAttaching = (app: App): DueRows<DueRow> =>
         app.log.error(`switchboard: the customer of the POS event ${id} was not attached: ${said}`);
       }
       const delay = RETRY_MS[Math.min(tries, RETRY_MS.length - 1)] ?? 0;
-      return { due_at: getRecordStore(app).now() + delay, tries: tries + 1, error: said };
+      return { due_at: app.clock.now() + delay, tries: tries + 1, error: said };
     },
     longestRestMs: 0,
     fault: 'customers of sales were not attached',
@@ -292,7 +256,7 @@ export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise
   await purchases(tx)
     .where({ event_id: eventId })
     .whereNotNull('error')
-    .update({ due_at: getRecordStore(app).now(), tries: 0 });
+    .update({ due_at: app.clock.now(), tries: 0 });
 };
 
 /** Why customers of sales could not be attached, by event. */
@@ -300,43 +264,32 @@ export const customerErrors = async (
   db: Db,
   ids: readonly number[]
 ): Promise<Map<number, string>> => {
-  if (ids.length === 0) return new Map();
-  const rows = (await purchases(db)
-    .select('event_id', 'error')
-    .whereIn('event_id', [...ids])
-    .whereNotNull('error')) as Pick<PurchaseRow, 'event_id' | 'error'>[];
+  const rows = await findInChunks<Pick<PurchaseRow, 'event_id' | 'error'>>(ids, (some) =>
+    purchases(db).select('event_id', 'error').whereIn('event_id', some).whereNotNull('error')
+  );
   return new Map(rows.map(({ event_id: id, error }) => [Number(id), error ?? '']));
 };
 
-/** The sales whose customer could not be attached. */
 export const unattachedSales = (db: Db) => purchases(db).select('event_id').whereNotNull('error');
 
-type Row = Pick<PosEventRow, 'kind' | 'external_id' | 'occurred_at' | 'counted'>;
+type Row = Pick<PosEventRow, 'external_id' | 'occurred_at' | 'counted'> & {
+  kind: 'sale' | 'refund';
+};
 
 /** The service `pos-purchases`, which the CRM asks where the site has both. */
-export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => {
-  const app = appOf(strapi);
-  return {
-    async list(contact, page) {
-      const db = await app.db.current();
-      const query = db
-        .table(`${PURCHASES_TABLE} as p`)
-        .join(`${POS_EVENTS_TABLE} as e`, 'e.id', 'p.event_id')
-        .select('e.kind', 'e.external_id', 'e.occurred_at', 'e.counted')
-        .where('p.contact_id', contact)
-        .orderBy([
-          { column: 'e.effective_at', order: 'desc' },
-          { column: 'e.id', order: 'desc' },
-        ]);
-      const { rows, meta } = await readPage<Row>(db, query, page);
-      const data = rows.map(({ kind: stored, external_id, occurred_at, counted }) => {
-        const kind = stored === 'refund' ? ('refund' as const) : ('sale' as const);
-        const money =
-          counted === null ? null : readCounted(counted, { kind, connection: 0, at: 0 });
-        const { currency = null, amount = 0n } = money ?? {};
-        return { kind, external_id, occurred_at, currency, total: Number(amount) };
-      });
-      return { data, meta };
-    },
-  };
-};
+export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => ({
+  async list(contact, page) {
+    const db = await appOf(strapi).db.current();
+    const query = db
+      .table(`${PURCHASES_TABLE} as p`)
+      .join(`${POS_EVENTS_TABLE} as e`, 'e.id', 'p.event_id')
+      .select('e.kind', 'e.external_id', 'e.occurred_at', 'e.counted')
+      .where('p.contact_id', contact)
+      .orderBy('e.effective_at', 'desc')
+      .orderBy('e.id', 'desc');
+    return readList(db, query, page, ({ kind, external_id, occurred_at, counted }: Row) => {
+      const { currency = null, amount = 0n } = counted === null ? {} : readCounted(counted);
+      return { kind, external_id, occurred_at, currency, total: Number(amount) };
+    });
+  },
+});

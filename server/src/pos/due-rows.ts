@@ -3,7 +3,6 @@ import type { App } from '../app';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
 import { BackgroundWork } from '../runtime/background-work';
 import type { Big } from '../stock/tables';
-import { getRecordStore } from './processing/record-store';
 
 interface DueRow {
   event_id: number;
@@ -40,7 +39,7 @@ export class DueRows<Row extends DueRow> {
   ) {
     const logFault = createFaultLog(app.log);
     this.background = new BackgroundWork({
-      detached: (passes) => getRecordStore(app).detached(passes),
+      detached: app.detached,
       pass: (isStopped) => this.workOnDue(isStopped),
       failed: (error) => logFault(`switchboard: ${rows.fault}`, error),
     });
@@ -69,7 +68,7 @@ export class DueRows<Row extends DueRow> {
       const due: Row[] = await db
         .table(tableName)
         .select('event_id', 'due_at', ...columns)
-        .where('due_at', '<=', getRecordStore(this.app).now())
+        .where('due_at', '<=', this.app.clock.now())
         .orderBy('due_at')
         .limit(AT_ONCE);
       if (due.length === 0) return;

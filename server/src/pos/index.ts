@@ -10,13 +10,12 @@ import { ConnectionsService } from './admin/connections-service';
 import { PosEventsService } from './admin/events-service';
 import { MappingInboxService } from './admin/mapping-inbox';
 import { controllers, routes } from './admin/routes';
-import { checksOf } from './intake/requests';
 import { declarePosEvents } from './processing/events';
 import { getRecordStore, recordMetrics } from './processing/record-store';
 import { createPurchasesService, purchasesTable } from './customers';
 import { startProcessing, stopProcessing } from './processing/process';
 import { createRawBodyMiddleware } from './intake/wire';
-import { getRefusals, posRefusalTable } from './intake/refusals';
+import { posRefusalTable } from './intake/refusals';
 import {
   CONNECTION,
   CONNECTIONS_TABLE,
@@ -62,14 +61,11 @@ export const pos: Feature = {
     followInternalRows(app, CONNECTION, CONNECTIONS_TABLE);
   },
   async bootstrap(app) {
-    // Before any request, so that what the queue detaches from requests is detached.
     const store = getRecordStore(app);
     await takeOverRecords(app);
     await moveIntoQueue(app, await store.oldQueue());
     await settleArrivedConnections(app);
-    getRefusals(app);
     onItemsKnown(app, (names) => wakeForItems(app, names));
-    checksOf(app);
     startProcessing(app);
   },
   stop: (app) => stopProcessing(app),

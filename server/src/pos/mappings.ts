@@ -1,6 +1,6 @@
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import { findInChunks } from '../database/written-rows';
-import { digestOf, ITEMS_TABLE } from '../stock/tables';
+import { digestOf, type ItemRow, ITEMS_TABLE } from '../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from './tables';
 import type { Db } from '../database/db';
@@ -11,21 +11,11 @@ export interface MappedLine {
   line: number;
 }
 
-/** The owner's decisions about values that the site does not know. */
-export interface Mappings {
-  /** The SKU is looked up first. An item that is null: the line is ignored. */
-  ofLine(name: ItemName): { mapping: number; item: number | null } | null;
-  ofLocation(connection: number, ref: string): { mapping: number; location: number } | null;
-}
-
 /** A location as a connection names it. */
-export interface NamedLocation {
+interface NamedLocation {
   connection: number;
   ref: string;
 }
-
-const locationRefDigest = ({ connection, ref }: NamedLocation): string =>
-  digestOf(`location_ref:${connection}:${ref}`);
 
 /** The key of a value; `connection` is only needed for a `location_ref`. */
 export const mappingDigest = (
@@ -39,7 +29,7 @@ export const mappingDigest = (
     case 'gtin':
       return gtinDigest(value);
     case 'location_ref':
-      return locationRefDigest({ connection: connection ?? 0, ref: value });
+      return digestOf(`location_ref:${connection ?? 0}:${value}`);
   }
 };
 
@@ -51,13 +41,16 @@ export const itemWaits = ({ sku, gtin }: ItemName): string[] => [
 
 type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_id'>;
 
-/** The mappings of these names and locations; no statement if there are none. */
+/** The owner's decisions about these names and locations; no statement if there are none. */
 export const loadMappings = async (
   db: Db,
   names: readonly ItemName[],
   locations: readonly NamedLocation[]
-): Promise<Mappings> => {
-  const digests = [...names.flatMap(itemWaits), ...locations.map(locationRefDigest)];
+) => {
+  const digests = [
+    ...names.flatMap(itemWaits),
+    ...locations.map(({ connection, ref }) => mappingDigest('location_ref', ref, connection)),
+  ];
   // One to an item that was archived holds for nobody.
   const rows = await findInChunks<Found, string>(digests, (some) =>
     db
@@ -69,46 +62,40 @@ export const loadMappings = async (
   );
   const found = new Map(rows.map((row) => [row.active_digest, row]));
   return {
-    ofLine(name) {
+    /** The SKU is looked up first. An item that is null: the line is ignored. */
+    ofLine(name: ItemName): { mapping: number; item: number | null } | null {
       const [row] = itemWaits(name).flatMap((digest) => found.get(digest) ?? []);
       if (!row) return null;
       return { mapping: Number(row.id), item: row.item_id === null ? null : Number(row.item_id) };
     },
-    ofLocation(connection, ref) {
-      const row = found.get(locationRefDigest({ connection, ref }));
+    ofLocation(connection: number, ref: string): { mapping: number; location: number } | null {
+      const row = found.get(mappingDigest('location_ref', ref, connection));
       if (!row || row.location_id === null) return null;
       return { mapping: Number(row.id), location: Number(row.location_id) };
     },
   };
 };
 
-/** Facts about the items of some lines. */
-export interface ItemOrigins {
-  /** Items that were archived since they were found. */
-  gone: ReadonlySet<number>;
-  /** The mapping that made an item, or brought it back: it decides every line that is found to be of it. */
-  makers: ReadonlyMap<number, number>;
-}
+export type Mappings = Awaited<ReturnType<typeof loadMappings>>;
+
+type ItemOrigin = Pick<ItemRow, 'id' | 'archived_at'> &
+  Pick<PosMappingRow, 'made_item' | 'revived_item'> & { mapping: number | null };
 
 /**
  * Loads the mappings that created items, after these were found: a transaction that undoes one of them
  * either is seen here, or finds the lines that were written down as the mapping's.
  */
-export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise<ItemOrigins> => {
+export const loadItemOrigins = async (db: Db, items: readonly number[]) => {
+  /** Items that were archived since they were found. */
   const gone = new Set<number>();
+  /** The mapping that made an item, or brought it back: it decides every line that is found to be of it. */
   const makers = new Map<number, number>();
-  const rows = await findInChunks<{
-    id: number;
-    archived_at: unknown;
-    mapping: number | null;
-    made_item: unknown;
-    revived_item: unknown;
-  }>(items, (some) =>
+  const rows = await findInChunks<ItemOrigin>(items, (some) =>
     db
       .table(`${ITEMS_TABLE} as i`)
-      .leftJoin(`${POS_MAPPINGS_TABLE} as m`, function ofItem() {
-        this.on('m.item_id', 'i.id').andOnNull('m.undone_at');
-      })
+      .leftJoin(`${POS_MAPPINGS_TABLE} as m`, (ofItem) =>
+        ofItem.on('m.item_id', 'i.id').andOnNull('m.undone_at')
+      )
       .select('i.id', 'i.archived_at', 'm.id as mapping', 'm.made_item', 'm.revived_item')
       .whereIn('i.id', some)
       .where((any) => {
@@ -127,17 +114,18 @@ export const loadItemOrigins = async (db: Db, items: readonly number[]): Promise
   return { gone, makers };
 };
 
+export type ItemOrigins = Awaited<ReturnType<typeof loadItemOrigins>>;
+
 /** Digests of the values that are mapped to the items of these names: known again, their lines are too. */
 export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Promise<string[]> => {
   const skus = names.flatMap(({ sku }) => (sku === null ? [] : [skuDigest(sku)]));
   if (skus.length === 0) return [];
   const items = db.table(ITEMS_TABLE).select('id').whereIn('sku_digest', skus);
-  const rows = (await db
+  return db
     .table(POS_MAPPINGS_TABLE)
-    .select('active_digest')
     .whereIn('item_id', items)
-    .whereNotNull('active_digest')) as { active_digest: string }[];
-  return rows.map(({ active_digest: digest }) => digest);
+    .whereNotNull('active_digest')
+    .pluck('active_digest');
 };
 
 /** Something that a record waits for. */
@@ -160,8 +148,7 @@ export const joinWaits = (waits: readonly Wait[]): Wait[] => {
   const joined = new Map<string, Wait>();
   for (const wait of waits) {
     const known = joined.get(wait.digest);
-    if (!known) joined.set(wait.digest, { ...wait });
-    else if (known.kind === 'other') joined.set(wait.digest, { ...wait });
+    if (!known || known.kind === 'other') joined.set(wait.digest, { ...wait });
     else known.pieces += wait.pieces;
   }
   return [...joined.values()];

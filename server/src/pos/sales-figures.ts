@@ -9,26 +9,13 @@ import type {
 import { minorSum } from '../../../shared/minor-sums';
 import type { App } from '../app';
 import type { Db } from '../database/db';
-import { findInChunks } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { csvLine, noFormula } from '../runtime/text';
-import { ITEMS_TABLE } from '../stock/tables';
-import { dayInZone, daysOfZone, type ZonedDay } from './rules/days';
-import { CONNECTIONS_TABLE } from './tables';
-
-/** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
-interface Range {
-  from: string;
-  to: string;
-  connection?: number | undefined;
-}
-
-interface SalesQuery extends Range {
-  item?: number | undefined;
-  group: SalesGroup;
-  /** True if rows have the pieces sold and returned. */
-  pieces?: boolean | undefined;
-}
+import { namedItems } from '../stock/items';
+import { beginningOf, dayAfter, dayInZone } from './rules/days';
+import type { PosEventRow } from './tables';
+import { connectionNames } from './connections';
+import type { SalesQuery } from './admin/inputs';
 
 interface Sum {
   count: number;
@@ -58,11 +45,11 @@ const sumOf = (row: Row, what: 'sales' | 'refunds'): Sum => ({
   pieces: Number(row[`${what}_pieces`] ?? 0),
 });
 
-/** Sums by the column of the key, within some days. */
+/** Sums by the column of the key, in the order of that. */
 const readSums = async (
   db: Db,
-  { connection, item, group }: Omit<SalesQuery, 'from' | 'to'>,
-  days: readonly ZonedDay[]
+  { from, to, connection, item, group }: SalesQuery,
+  zone: string
 ): Promise<Sums[]> => {
   const byItem = item !== undefined || group === 'item';
   const key = { day: 'quarter', connection: 'connection_id', item: 'item_id' }[group];
@@ -70,8 +57,8 @@ const readSums = async (
     .table(byItem ? ITEM_SALES_TABLE : SALES_TABLE)
     .select(key, 'currency')
     .sum(Object.fromEntries(SUMS.map((name) => [name, name])))
-    .where('quarter', '>=', days[0]?.from ?? 0)
-    .where('quarter', '<', days.at(-1)?.to ?? 0)
+    .where('quarter', '>=', beginningOf(from, zone))
+    .where('quarter', '<', beginningOf(dayAfter(to), zone))
     .groupBy(key, 'currency')
     .orderBy([key, 'currency']);
   if (connection !== undefined) query.where({ connection_id: connection });
@@ -101,12 +88,13 @@ const gathered = (sums: readonly Sums[]): Sums[] => {
   return [...byKey.values()].filter(({ sales, refunds }) => sales.count > 0 || refunds.count > 0);
 };
 
-/** Days of quarters, which come in order. */
-const byDay = (sums: readonly Sums[], days: readonly ZonedDay[]): Sums[] => {
-  let at = 0;
+/** Sums of days, from the first on, of those of quarter hours, which come in order. */
+const byDay = (sums: readonly Sums[], first: string, zone: string): Sums[] => {
+  let day = first;
+  let end = beginningOf(dayAfter(day), zone);
   return sums.map((one) => {
-    while (at < days.length - 1 && Number(one.key) >= (days[at]?.to ?? 0)) at += 1;
-    return { ...one, key: days[at]?.day ?? '' };
+    for (; Number(one.key) >= end; end = beginningOf(dayAfter(day), zone)) day = dayAfter(day);
+    return { ...one, key: day };
   });
 };
 
@@ -116,24 +104,6 @@ const figuresOf = ({ currency, sales, refunds }: Sums, withPieces = false): Sale
   refunds: { count: refunds.count, total: minorSum(refunds.total) },
   ...(withPieces && { pieces: { sold: sales.pieces, returned: refunds.pieces } }),
 });
-
-type NamedRow = { id: number; name: string | null; sku?: string };
-
-/** The names of connections (deleted ones too) or items, by their ids. */
-const namesOf = async (
-  db: Db,
-  group: 'connection' | 'item',
-  ids: readonly number[]
-): Promise<Map<number, NamedRow>> => {
-  const isItem = group === 'item';
-  const rows = await findInChunks<NamedRow>(ids, (some) =>
-    db
-      .table(isItem ? ITEMS_TABLE : CONNECTIONS_TABLE)
-      .select('id', 'name', ...(isItem ? ['sku'] : []))
-      .whereIn('id', some)
-  );
-  return new Map(rows.map((row) => [Number(row.id), row]));
-};
 
 /** Today in the shop, and the time zone by which its days begin. */
 export const shopDay = (app: App): ShopDay => {
@@ -147,54 +117,54 @@ export const shopDay = (app: App): ShopDay => {
  */
 export const readSales = async (
   app: App,
-  { from, to, pieces, ...query }: SalesQuery
+  query: SalesQuery
 ): Promise<{ data: SalesRow[]; meta: SalesMeta }> => {
+  const { group, from, pieces } = query;
   const db = await app.db.current();
-  const days = daysOfZone(from, to, timeZoneOf(app));
-  const sums = await readSums(db, query, days);
-  const rows = gathered(query.group === 'day' ? byDay(sums, days) : sums).sort((a, b) =>
+  const zone = timeZoneOf(app);
+  const sums = await readSums(db, query, zone);
+  const rows = gathered(group === 'day' ? byDay(sums, from, zone) : sums).sort((a, b) =>
     a.key === b.key ? (a.currency < b.currency ? -1 : 1) : a.key < b.key ? -1 : 1
   );
-  const figures = (one: Sums): SalesFigures => figuresOf(one, pieces);
-  const { group } = query;
   if (group === 'day') {
-    const data = rows.map((one) => ({ day: String(one.key), ...figures(one) }));
+    const data = rows.map((one) => ({ day: String(one.key), ...figuresOf(one, pieces) }));
     return { data, meta: { ...shopDay(app), names: {} } };
   }
   const ids = [...new Set(rows.map(({ key }) => Number(key)))];
-  const known = await namesOf(db, group, ids);
-  const names = Object.fromEntries(ids.map((id) => [id, known.get(id)?.name ?? null]));
+  const items = await namedItems(db, group === 'item' ? ids : []);
+  const connections = await connectionNames(db, group === 'connection' ? ids : []);
+  const nameOf = (id: number) => items.get(id)?.name ?? connections.get(id) ?? null;
+  const names = Object.fromEntries(ids.map((id) => [id, nameOf(id)]));
   const data = rows.map((one) => {
     const id = Number(one.key);
     return group === 'item'
-      ? { item: { id, sku: known.get(id)?.sku ?? '' }, ...figures(one) }
-      : { connection: { id }, ...figures(one) };
+      ? { item: { id, sku: items.get(id)?.sku ?? '' }, ...figuresOf(one, pieces) }
+      : { connection: { id }, ...figuresOf(one, pieces) };
   });
   return { data, meta: { ...shopDay(app), names } };
 };
 
 /** The totals of one connection: a row a currency. */
-export const readTotals = async (app: App, range: Range): Promise<SalesFigures[]> => {
+export const readTotals = async (
+  app: App,
+  range: Pick<SalesQuery, 'from' | 'to' | 'connection'>
+): Promise<SalesFigures[]> => {
   const db = await app.db.current();
-  const days = daysOfZone(range.from, range.to, timeZoneOf(app));
-  const sums = await readSums(db, { ...range, group: 'connection' }, days);
+  const sums = await readSums(db, { ...range, group: 'connection' }, timeZoneOf(app));
   return gathered(sums).map((one) => figuresOf(one));
 };
 
-interface SalesCsvOptions {
-  /** True if the rows have the pieces sold and returned. */
-  pieces?: boolean | undefined;
-  /** Names of connections or items, by their ids. */
-  names?: Readonly<Record<string, string | null>>;
-}
-
 type Column = [name: string, cell: (row: SalesRow) => number | string];
 
-/** Rows of sales as CSV (RFC 4180), with a header; money in minor units. */
+/**
+ * Rows of sales as CSV (RFC 4180), with a header; money in minor units.
+ * @param pieces  true if the rows have the pieces sold and returned
+ */
 export const salesCsv = (
   group: SalesGroup,
   rows: readonly SalesRow[],
-  { pieces = false, names = {} }: SalesCsvOptions = {}
+  { names }: SalesMeta,
+  pieces = false
 ): string => {
   const ofPieces: Column[] = [
     ['pieces_sold', (row) => row.pieces?.sold ?? 0],
@@ -227,10 +197,6 @@ export type ItemSum = Omit<Sum, 'count'>;
 
 /** The amounts of one live sale or refund in the sales figures. Money is in minor units. */
 export interface Counted {
-  kind: 'sale' | 'refund';
-  connection: number;
-  /** Effective time, epoch milliseconds. */
-  at: number;
   currency: string;
   amount: bigint;
   /** Refunds only: the sale that was found for it. */
@@ -240,13 +206,13 @@ export interface Counted {
   items: ReadonlyMap<number, ItemSum>;
 }
 
-export const SALES_TABLE = 'switchboard_sales_rollups';
-export const ITEM_SALES_TABLE = 'switchboard_item_rollups';
+const SALES_TABLE = 'switchboard_sales_rollups';
+const ITEM_SALES_TABLE = 'switchboard_item_rollups';
 
 const QUARTER_MS = 900_000;
 
 /** The beginning of a quarter hour of UTC. */
-export const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * QUARTER_MS;
+const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * QUARTER_MS;
 
 /**
  * Sums are kept in two columns, so that neither overflows nor loses a cent, whatever tills send:
@@ -268,52 +234,47 @@ export const joined = (highs: unknown, lows: unknown): bigint =>
   BigInt(String(highs ?? 0)) * PARTS + BigInt(String(lows ?? 0));
 
 /** The columns of sums. */
-const SUMS = ['sales', 'refunds'].flatMap((what) => [
-  what,
-  `${what}_high`,
-  `${what}_low`,
-  `${what}_pieces`,
-]);
+const SUMS = (['sales', 'refunds'] as const).flatMap((what) =>
+  Object.keys(columnsOf(what, nothing()))
+);
 
 const sums = Object.fromEntries(
   SUMS.map((name) => [name, { type: 'biginteger', column: { defaultTo: 0 } }])
 ) as PlainTable['attributes'];
 
-/**
- * One row a connection, currency and quarter hour of UTC with live sales or refunds; `quarter` is its
- * beginning, in epoch milliseconds. Quarter hours, because every time zone begins its days at one.
- */
-export const salesTable: PlainTable = {
-  tableName: SALES_TABLE,
+/** @param item  the column of the item, of sales by item */
+const rollupTable = (
+  tableName: string,
+  index: string,
+  item: PlainTable['attributes'] = {}
+): PlainTable => ({
+  tableName,
   attributes: {
     quarter: { type: 'biginteger' },
     connection_id: { type: 'integer' },
-    currency: { type: 'string', column: { args: [3] } },
-    ...sums,
-  },
-  indexes: [
-    { name: 'sb_sales_quarter', columns: ['quarter', 'connection_id', 'currency'], type: 'unique' },
-  ],
-};
-
-/** Sales by item. */
-export const itemSalesTable: PlainTable = {
-  tableName: ITEM_SALES_TABLE,
-  attributes: {
-    quarter: { type: 'biginteger' },
-    connection_id: { type: 'integer' },
-    item_id: { type: 'integer' },
+    ...item,
     currency: { type: 'string', column: { args: [3] } },
     ...sums,
   },
   indexes: [
     {
-      name: 'sb_item_sales_quarter',
-      columns: ['quarter', 'connection_id', 'item_id', 'currency'],
+      name: index,
+      columns: ['quarter', 'connection_id', ...Object.keys(item), 'currency'],
       type: 'unique',
     },
   ],
-};
+});
+
+/**
+ * One row a connection, currency and quarter hour of UTC with live sales or refunds; `quarter` is its
+ * beginning, in epoch milliseconds. Quarter hours, because every time zone begins its days at one.
+ */
+export const salesTable = rollupTable(SALES_TABLE, 'sb_sales_quarter');
+
+/** Sales by item. */
+export const itemSalesTable = rollupTable(ITEM_SALES_TABLE, 'sb_item_sales_quarter', {
+  item_id: { type: 'integer' },
+});
 
 interface Stored {
   c: string;
@@ -335,13 +296,9 @@ export const writeCounted = ({ currency, amount, sale, pieces, items }: Counted)
       .map(([item, sum]) => [item, String(sum.total), sum.pieces]),
   } satisfies Stored);
 
-export const readCounted = (
-  text: string,
-  base: Pick<Counted, 'kind' | 'connection' | 'at'>
-): Counted => {
+export const readCounted = (text: string): Counted => {
   const { c: currency, a: amount, s: sale = null, p = 0, i: items } = JSON.parse(text) as Stored;
   return {
-    ...base,
     currency,
     amount: BigInt(amount),
     sale,
@@ -357,9 +314,6 @@ type Keys = Record<string, number | string>;
 /** A row of the figures, as it changes. */
 type RowChange = { keys: Keys } & Record<'sales' | 'refunds', Sum>;
 
-const isChanged = ({ count, total, pieces }: Sum): boolean =>
-  count !== 0 || total !== 0n || pieces !== 0;
-
 /** Changes of sums, added up by row before they are written. */
 export class SumChanges {
   private readonly rows = {
@@ -367,27 +321,31 @@ export class SumChanges {
     [ITEM_SALES_TABLE]: new Map<string, RowChange>(),
   };
 
-  /** A record is counted otherwise than before. */
-  replace(before: Counted | null, after: Counted | null): void {
-    if (before) this.count(before, -1);
-    if (after) this.count(after, 1);
-  }
-
-  private count(counted: Counted, sign: 1 | -1): void {
-    const { kind, connection, currency, amount, pieces, items } = counted;
-    const keys = { quarter: quarterOf(counted.at), connection_id: connection };
-    const add = (name: keyof SumChanges['rows'], own: Keys, sum: Omit<Sum, 'count'>): void => {
-      const key = Object.values(own).join('/');
-      const row = this.rows[name].get(key) ?? { keys: own, sales: nothing(), refunds: nothing() };
-      const known = kind === 'sale' ? row.sales : row.refunds;
-      known.count += sign;
-      known.total += BigInt(sign) * sum.total;
-      known.pieces += sign * sum.pieces;
-      this.rows[name].set(key, row);
-    };
-    add(SALES_TABLE, { ...keys, currency }, { total: amount, pieces });
-    for (const [item, sum] of items) {
-      add(ITEM_SALES_TABLE, { ...keys, item_id: item, currency }, sum);
+  /** A live sale or refund is counted otherwise than before. */
+  replace(
+    { kind, connection_id: connection, effective_at: at }: PosEventRow,
+    before: Counted | null,
+    after: Counted | null
+  ): void {
+    const keys = { quarter: quarterOf(Number(at)), connection_id: Number(connection) };
+    for (const [counted, sign] of [[before, -1] as const, [after, 1] as const]) {
+      if (!counted) continue;
+      const { currency, amount: total, pieces } = counted;
+      const sums: [keyof SumChanges['rows'], Keys, ItemSum][] = [
+        [SALES_TABLE, { ...keys, currency }, { total, pieces }],
+      ];
+      for (const [item, sum] of counted.items) {
+        sums.push([ITEM_SALES_TABLE, { ...keys, item_id: item, currency }, sum]);
+      }
+      for (const [name, own, sum] of sums) {
+        const key = Object.values(own).join('/');
+        const row = this.rows[name].get(key) ?? { keys: own, sales: nothing(), refunds: nothing() };
+        const known = kind === 'sale' ? row.sales : row.refunds;
+        known.count += sign;
+        known.total += BigInt(sign) * sum.total;
+        known.pieces += sign * sum.pieces;
+        this.rows[name].set(key, row);
+      }
     }
   }
 
@@ -395,7 +353,9 @@ export class SumChanges {
   async save(db: Db): Promise<void> {
     for (const name of [SALES_TABLE, ITEM_SALES_TABLE] as const) {
       const rows = [...this.rows[name]]
-        .filter(([, { sales, refunds }]) => isChanged(sales) || isChanged(refunds))
+        .filter(([, { sales, refunds }]) =>
+          [sales, refunds].some(({ count, total, pieces }) => count || total || pieces)
+        )
         .sort(([a], [b]) => (a < b ? -1 : 1))
         .map(([, { keys, sales, refunds }]) => ({
           ...keys,
@@ -404,8 +364,7 @@ export class SumChanges {
         }));
       const [first] = this.rows[name].values();
       if (rows.length === 0 || !first) continue;
-      const table = { name, schema: db.schema };
-      await db.dialect.addRows(db.knex, table, Object.keys(first.keys), rows);
+      await db.insert(name, rows, { unique: Object.keys(first.keys), then: 'add' });
     }
   }
 }

@@ -7,26 +7,11 @@ import { isOpenAt, openMinutesBetween } from './rules/open-hours';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 
-/** The columns of a connection that tell if it is silent. */
-type WatchedRow = Pick<
-  ConnectionRow,
-  | 'mode'
-  | 'active'
-  | 'revoked_at'
-  | 'deleted_at'
-  | 'created_at'
-  | 'last_seen_at'
-  | 'expected_every_minutes'
-  | 'open_hours'
-  | 'watched_from'
-  | 'silent_since'
->;
-
 export const openHoursOf = ({ open_hours: text }: Pick<ConnectionRow, 'open_hours'>) =>
   text ? (JSON.parse(text) as OpenHours[] | null) : null;
 
 /** How often it is expected and when; null if it is never silent. */
-const expectationOf = (row: WatchedRow): { minutes: number; hours: OpenHours[] } | null => {
+const expectationOf = (row: ConnectionRow): { minutes: number; hours: OpenHours[] } | null => {
   const isOff = row.mode !== 'live' || !row.active || row.revoked_at !== null;
   const hours = openHoursOf(row);
   if (isOff || row.deleted_at !== null || row.expected_every_minutes === null) return null;
@@ -37,15 +22,15 @@ const expectationOf = (row: WatchedRow): { minutes: number; hours: OpenHours[] }
  * The instant from which its silence is counted, epoch milliseconds: its last request, or when it was
  * made, live or on, where that was later.
  */
-export const countedFrom = (row: WatchedRow): number =>
+export const countedFrom = (row: ConnectionRow): number =>
   Math.max(Number(row.last_seen_at ?? row.created_at), Number(row.watched_from ?? 0));
 
 /** True if its current silence was reported; a silence after a sign of life is another one. */
-const isReported = (row: WatchedRow): boolean =>
+const isReported = (row: ConnectionRow): boolean =>
   row.silent_since !== null && Number(row.silent_since) >= countedFrom(row);
 
 /** True if a connection is silent and that was not reported yet. */
-export const isNewlySilent = (row: WatchedRow, zone: string, now: number): boolean => {
+export const isNewlySilent = (row: ConnectionRow, zone: string, now: number): boolean => {
   const expected = expectationOf(row);
   if (!expected || isReported(row) || !isOpenAt(expected.hours, zone, now)) return false;
   const { minutes, hours } = expected;
@@ -53,27 +38,15 @@ export const isNewlySilent = (row: WatchedRow, zone: string, now: number): boole
 };
 
 /** When a connection last sent something, or since when it should have. */
-const lastHeard = (row: WatchedRow): number =>
+const lastHeard = (row: ConnectionRow): number =>
   row.last_seen_at === null ? countedFrom(row) : Number(row.last_seen_at);
 
 /** Since when a connection is said to be silent, epoch milliseconds; null while nothing is said. */
-export const silentSince = (row: WatchedRow, zone: string, now: number): number | null => {
+export const silentSince = (row: ConnectionRow, zone: string, now: number): number | null => {
   const expected = expectationOf(row);
   const isSaid = expected !== null && isReported(row) && isOpenAt(expected.hours, zone, now);
   return isSaid ? lastHeard(row) : null;
 };
-
-/** Connections that may be silent; most sites have none, and each look costs this statement alone. */
-const watchedRows = async (app: App): Promise<ConnectionRow[]> =>
-  (await (
-    await app.db.current()
-  )
-    .table(CONNECTIONS_TABLE)
-    .whereNotNull('expected_every_minutes')
-    .where({ mode: 'live', active: true })
-    .whereNull('revoked_at')
-    .whereNull('deleted_at')
-    .orderBy('id')) as ConnectionRow[];
 
 /**
  * Marks the spell and publishes its event, both or neither. One of the nodes that find it, or the till's
@@ -97,16 +70,12 @@ const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
       })
       .update({ silent_since: from })) as number;
     if (marked === 0) return false;
-    await getPublisher(app).publish([
-      {
-        event: 'pos.till_silent',
-        data: {
-          connection: { id: Number(row.id), name: row.name },
-          silent_since: isoTime(lastHeard(row)),
-          expected_every_minutes: Number(row.expected_every_minutes),
-        },
-      },
-    ]);
+    const data = {
+      connection: { id: Number(row.id), name: row.name },
+      silent_since: isoTime(lastHeard(row)),
+      expected_every_minutes: Number(row.expected_every_minutes),
+    };
+    await getPublisher(app).publish([{ event: 'pos.till_silent', data }]);
     return true;
   });
 
@@ -130,7 +99,14 @@ export const tellOfSilentTills = async (app: App): Promise<void> => {
   try {
     const zone = timeZoneOf(app);
     const now = app.clock.now();
-    for (const row of await watchedRows(app)) {
+    const db = await app.db.current();
+    // Most sites have none that may be silent, and each look costs this statement alone.
+    const watched: ConnectionRow[] = await db
+      .table(CONNECTIONS_TABLE)
+      .whereNotNull('expected_every_minutes')
+      .where({ mode: 'live', active: true, revoked_at: null, deleted_at: null })
+      .orderBy('id');
+    for (const row of watched) {
       if (app.site.isForeign(row) || !isNewlySilent(row, zone, now)) continue;
       if (await tellOnce(app, row)) announce(app, row, zone);
     }

@@ -1,9 +1,14 @@
 import type { ConnectionType, CustomerRule } from '../../../shared/contracts/pos';
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
-import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
-import type { PlainTable } from '../database/tables/plain-tables';
+import {
+  epoch,
+  type InternalRow,
+  internalType,
+  jsonText,
+  now,
+} from '../database/tables/internal-types';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { queueTable } from '../queue/queue';
-import type { Big, RowOf } from '../stock/tables';
 import type { ConnectionMode, EventKind, EventState } from './rules/records';
 
 export const CONNECTION = 'plugin::switchboard.pos-connection';
@@ -85,7 +90,7 @@ export const posEventTable = {
     kind: { type: 'string' },
     external_id: { type: 'text' },
     external_digest: { type: 'string' },
-    family_digest: { type: 'string' },
+    family_digest: { type: 'string', null: true },
     state: { type: 'string' },
     mode: { type: 'string' },
     flags: { type: 'text' },
@@ -95,25 +100,25 @@ export const posEventTable = {
     occurred_ms: { type: 'biginteger' },
     effective_at: { type: 'biginteger' },
     received_at: { type: 'biginteger' },
-    processed_at: { type: 'biginteger' },
-    location_ref: { type: 'text' },
-    location_id: { type: 'integer' },
-    only_location_id: { type: 'integer' },
-    items: { type: 'text' },
-    ignored: { type: 'text' },
+    processed_at: { type: 'biginteger', null: true },
+    location_ref: { type: 'text', null: true },
+    location_id: { type: 'integer', null: true },
+    only_location_id: { type: 'integer', null: true },
+    items: { type: 'text', null: true },
+    ignored: { type: 'text', null: true },
     stale: { type: 'text' },
-    simulated: { type: 'text' },
-    took: { type: 'biginteger' },
-    refunded: { type: 'text' },
-    counted: { type: 'text' },
-    money_left: { type: 'text' },
+    simulated: { type: 'text', null: true },
+    took: { type: 'biginteger', null: true },
+    refunded: { type: 'text', null: true },
+    counted: { type: 'text', null: true },
+    money_left: { type: 'text', null: true },
     body: { type: 'text' },
     body_digest: { type: 'string' },
     tries: { type: 'integer' },
-    error: { type: 'text' },
-    accepted_at: { type: 'biginteger' },
-    by_hand: { type: 'text' },
-    counted_places: { type: 'text' },
+    error: { type: 'text', null: true },
+    accepted_at: { type: 'biginteger', null: true },
+    by_hand: { type: 'text', null: true },
+    counted_places: { type: 'text', null: true },
   },
   indexes: [
     { name: 'sb_event_external', columns: ['connection_id', 'external_digest'], type: 'unique' },
@@ -174,7 +179,7 @@ export const posClosingTable = {
     from_at: { type: 'biginteger' },
     to_at: { type: 'biginteger' },
     result: { type: 'text' },
-    due_at: { type: 'biginteger' },
+    due_at: { type: 'biginteger', null: true },
   },
   indexes: [
     { name: 'sb_closing_due', columns: ['due_at'] },
@@ -195,15 +200,15 @@ export const posMappingTable = {
     id: { type: 'increments' },
     kind: { type: 'string' },
     value: { type: 'text' },
-    active_digest: { type: 'string' },
-    connection_id: { type: 'integer' },
-    item_id: { type: 'integer' },
-    location_id: { type: 'integer' },
-    made_item: { type: 'boolean' },
-    revived_item: { type: 'boolean' },
-    made_by: { type: 'text' },
+    active_digest: { type: 'string', null: true },
+    connection_id: { type: 'integer', null: true },
+    item_id: { type: 'integer', null: true },
+    location_id: { type: 'integer', null: true },
+    made_item: { type: 'boolean', null: true },
+    revived_item: { type: 'boolean', null: true },
+    made_by: { type: 'text', null: true },
     created_at: { type: 'biginteger' },
-    undone_at: { type: 'biginteger' },
+    undone_at: { type: 'biginteger', null: true },
   },
   indexes: [
     { name: 'sb_mapping_value', columns: ['active_digest'], type: 'unique' },
@@ -239,72 +244,21 @@ export const WHOLE_RECORD = -1;
  */
 export type WokenBy = 'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry';
 
-export type PosMappingRow = RowOf<
-  typeof posMappingTable,
-  | 'active_digest'
-  | 'connection_id'
-  | 'item_id'
-  | 'location_id'
-  | 'made_item'
-  | 'revived_item'
-  | 'made_by'
-  | 'undone_at'
-> & { kind: MappingKind };
+export type PosMappingRow = RowOf<typeof posMappingTable> & { kind: MappingKind };
 
-export interface ConnectionRow {
-  id: number;
-  document_id: string;
-  name: string;
-  type: ConnectionType;
-  key: string;
-  key_digest: string;
-  secret: string;
-  scopes: string;
+export type ConnectionRow = InternalRow<
+  typeof connectionType,
+  'name' | 'key' | 'key_digest' | 'secret' | 'scopes' | 'locations' | 'active' | 'updated_at',
+  { type: ConnectionType; mode: ConnectionMode; customers: CustomerRule | null }
+>;
+
+export type PosEventRow = RowOf<typeof posEventTable> & {
+  kind: EventKind;
+  state: EventState;
   mode: ConnectionMode;
-  group_name: string | null;
-  group_digest: string | null;
-  locations: string;
-  customers: CustomerRule | null;
-  country: string | null;
-  expected_every_minutes: number | null;
-  open_hours: string | null;
-  watched_from: Big | null;
-  silent_since: Big | null;
-  active: boolean | number;
-  disabled_reason: string | null;
-  site_instance: string | null;
-  origin_id: number | null;
-  revoked_at: Big | null;
-  deleted_at: Big | null;
-  last_seen_at: Big | null;
-  clock_skew_seconds: Big | null;
-  last_error: string | null;
-  last_error_at: Big | null;
-  created_at: Big;
-  updated_at: Big;
-}
+};
 
-export type PosEventRow = RowOf<
-  typeof posEventTable,
-  | 'family_digest'
-  | 'processed_at'
-  | 'location_ref'
-  | 'location_id'
-  | 'only_location_id'
-  | 'items'
-  | 'ignored'
-  | 'simulated'
-  | 'took'
-  | 'refunded'
-  | 'counted'
-  | 'money_left'
-  | 'error'
-  | 'accepted_at'
-  | 'by_hand'
-  | 'counted_places'
-> & { kind: EventKind; state: EventState; mode: ConnectionMode };
-
-export type PosClosingRow = RowOf<typeof posClosingTable, 'due_at'> & { mode: ConnectionMode };
+export type PosClosingRow = RowOf<typeof posClosingTable> & { mode: ConnectionMode };
 
 /** The remarks on an event, at its acceptance and since. */
 export const flagsOf = (

@@ -1,34 +1,28 @@
-import type { Knex } from 'knex';
-import {
-  type Executor,
-  padded,
-  rawStatement,
-  rowsOf,
-  runForEach,
-  runPrepared,
-  type Statement,
-} from '../database/connection';
+import { padded, rowsOf, runForEach, type Statement } from '../database/connection';
+import type { Database, Tx } from '../database/db';
 import type { GroupRoom, Lease } from './queue';
 
 /** The state of rows that are claimed once they are due. */
 export const READY = 0;
 
 /** How a claim holds what it takes. Times are epoch milliseconds. */
-export interface NewLease {
+interface NewLease {
   now: number;
   until: number;
   owner: string;
 }
 
-type Row = Record<string, unknown>;
+/** A row as the database gives it. */
+export type Row = Record<string, unknown>;
 type Held = Pick<Lease, 'id' | 'owner'>;
 
 /** The statements of a queue that are not the same on every database. `table` is its name in SQL. */
-export interface QueueDialect {
-  /** The end of a query whose rows are kept for its transaction, past those that others have. */
+interface QueueDialect {
+  /**
+   * The end of a query whose rows are locked for its transaction, past those that others have locked. Empty:
+   * a query locks nothing, and the first write of a transaction the whole database.
+   */
   forUpdate: string;
-  /** false: the first write of a transaction locks the whole database, and a query locks nothing. */
-  hasRowLocks: boolean;
   /**
    * A query for groups after a group that have ready rows, in the order of their ids: `id`, and
    * `looked_at`, how many entries of the index that took. These sum up to `limit` at most, and to less
@@ -37,17 +31,13 @@ export interface QueueDialect {
   groupsAfter(table: string, after: number, limit: number): Statement;
   /** Leases rows that are due and free, so many of each group, those first that have been due longest. */
   claim(
-    executor: Executor,
+    database: Database,
     table: string,
     rooms: readonly GroupRoom[],
     lease: NewLease
   ): Promise<Row[]>;
   /** Deletes rows, each only while its owner holds it. @returns the ids of those. */
-  deleteOwned(
-    trx: Knex.Transaction,
-    table: string,
-    leases: readonly Held[]
-  ): Promise<Iterable<number>>;
+  deleteOwned(tx: Tx, table: string, leases: readonly Held[]): Promise<number[]>;
 }
 
 /** The claimable rows of a group, as the queue's index has them; takes the bindings of `bindingsOf`. */
@@ -63,9 +53,11 @@ const FOR_UPDATE = ' FOR UPDATE SKIP LOCKED';
 const bindingsOf = (rooms: readonly GroupRoom[], now: number): number[] =>
   rooms.flatMap(({ group, limit }) => [group, now, now, limit]);
 
-const idsOf = (rows: readonly Row[]): number[] => rows.map(({ id }) => Number(id));
+export const idsOf = (rows: readonly { id?: unknown }[]): number[] =>
+  rows.map(({ id }) => Number(id));
 
-const marks = (values: readonly unknown[], mark = '?'): string => values.map(() => mark).join(', ');
+export const marks = (values: readonly unknown[], mark = '?'): string =>
+  values.map(() => mark).join(', ');
 
 /** Steps from group to group, each step one look at the index. */
 const steppingThrough = (table: string, after: number, limit: number): Statement => {
@@ -84,38 +76,28 @@ const steppingThrough = (table: string, after: number, limit: number): Statement
 /** One statement: the rows are locked, those that somebody else is about to take are passed over. */
 const postgres: QueueDialect = {
   forUpdate: FOR_UPDATE,
-  hasRowLocks: true,
 
   groupsAfter: steppingThrough,
 
-  async claim(executor, table, rooms, { now, until, owner }) {
-    const [only, ...others] = rooms;
-    const isOne = only !== undefined && others.length === 0;
-    const free = isOne
-      ? `${freeRows(table)}${FOR_UPDATE}`
-      : `SELECT due.id FROM unnest(?::int[], ?::int[]) AS room(id, size) CROSS JOIN LATERAL (
-           ${freeRows(table, { group: 'room.id', limit: 'room.size' })}${FOR_UPDATE}
-         ) due`;
-    const bindings = isOne
-      ? bindingsOf(rooms, now)
-      : [rooms.map(({ group }) => group), rooms.map(({ limit }) => limit), now, now];
+  async claim(database, table, rooms, { now, until, owner }) {
+    const free = freeRows(table, { group: 'room.id', limit: 'room.size' });
+    const db = await database.current();
     // An array, so that the planner expects few rows, runs the query once, and takes the key's index.
-    const answer = await rawStatement(
-      executor,
-      `UPDATE ${table} SET owner = ?, leased_until = ? WHERE id = ANY(ARRAY(${free})) RETURNING *`,
-      [owner, until, ...bindings] as unknown as Knex.RawBinding[]
+    return db.rows(
+      `UPDATE ${table} SET owner = ?, leased_until = ? WHERE id = ANY(ARRAY(
+         SELECT due.id FROM unnest(?::int[], ?::int[]) AS room(id, size)
+         CROSS JOIN LATERAL (${free}${FOR_UPDATE}) due)) RETURNING *`,
+      [owner, until, rooms.map(({ group }) => group), rooms.map(({ limit }) => limit), now, now]
     );
-    return rowsOf<Row>(answer);
   },
 
-  async deleteOwned(trx, table, leases) {
-    const answer = await rawStatement(
-      trx,
+  async deleteOwned(tx, table, leases) {
+    const deleted = await tx.rows<Row>(
       `DELETE FROM ${table} AS ended USING unnest(?::bigint[], ?::text[]) AS held(id, owner)
        WHERE ended.id = held.id AND ended.owner = held.owner RETURNING ended.id`,
-      [leases.map(({ id }) => id), leases.map(({ owner }) => owner)] as unknown as Knex.RawBinding[]
+      [idsOf(leases), leases.map(({ owner }) => owner)]
     );
-    return idsOf(rowsOf<Row>(answer));
+    return idsOf(deleted);
   },
 };
 
@@ -124,22 +106,21 @@ const NO_ROOM: GroupRoom = { group: 0, limit: 0 };
 /** There is one writer: nobody sees the rows between the inner query and the update. */
 const sqlite: QueueDialect = {
   forUpdate: '',
-  hasRowLocks: false,
 
   groupsAfter: steppingThrough,
 
-  async claim(executor, table, rooms, { now, until, owner }) {
+  async claim(database, table, rooms, { now, until, owner }) {
+    const db = await database.current();
     const all = padded(rooms, NO_ROOM);
     const free = `SELECT id FROM (${freeRows(table)})`;
     const sql = `UPDATE ${table} SET owner = ?, leased_until = ?
       WHERE id IN (${all.map(() => free).join(' UNION ALL ')}) RETURNING *`;
-    const bindings = [owner, until, ...bindingsOf(all, now)];
-    return rowsOf<Row>(await runPrepared(executor, { sql, bindings }));
+    return rowsOf(await db.prepared({ sql, bindings: [owner, until, ...bindingsOf(all, now)] }));
   },
 
-  async deleteOwned(trx, table, leases) {
+  async deleteOwned(tx, table, leases) {
     const changed = await runForEach(
-      trx,
+      tx.knex,
       `DELETE FROM ${table} WHERE id = ? AND owner = ?`,
       leases.map(({ id, owner }) => [id, owner])
     );
@@ -150,7 +131,6 @@ const sqlite: QueueDialect = {
 /** No `UPDATE … RETURNING`: rows are locked, then written, in one short transaction. */
 const mysql: QueueDialect = {
   forUpdate: FOR_UPDATE,
-  hasRowLocks: true,
 
   /**
    * Neither server steps from group to group by a value that it has just found, and whether a grouping
@@ -163,38 +143,29 @@ const mysql: QueueDialect = {
     bindings: [after],
   }),
 
-  async claim(executor, table, rooms, { now, until, owner }) {
+  claim(database, table, rooms, { now, until, owner }) {
     const free = `(${freeRows(table, { columns: '*' })}${FOR_UPDATE})`;
-    const work = async (trx: Knex.Transaction): Promise<Row[]> => {
-      const sql = rooms.map(() => free).join(' UNION ALL ');
-      const rows = rowsOf<Row>(await rawStatement(trx, sql, bindingsOf(rooms, now)));
-      if (rows.length === 0) return [];
-      const ids = idsOf(rows);
-      await rawStatement(
-        trx,
-        `UPDATE ${table} SET owner = ?, leased_until = ? WHERE id IN (${marks(ids)})`,
-        [owner, until, ...ids]
-      );
+    // At READ COMMITTED there are no gap locks, so writing and enqueuing do not wait for each other.
+    return database.transaction(async (tx) => {
+      const found = rooms.map(() => free).join(' UNION ALL ');
+      const rows = await tx.rows<Row>(found, bindingsOf(rooms, now));
+      if (rows.length > 0) {
+        const update = `UPDATE ${table} SET owner = ?, leased_until = ? WHERE id IN (${marks(rows)})`;
+        await tx.raw(update, [owner, until, ...idsOf(rows)]);
+      }
       return rows.map((row) => ({ ...row, owner, leased_until: until }));
-    };
-    return (executor as Knex.Transaction).isTransaction
-      ? work(executor as Knex.Transaction)
-      : // READ COMMITTED: no gap locks, so claiming and inserting do not wait for each other.
-        (executor as Knex).transaction(work, { isolationLevel: 'read committed' });
+    });
   },
 
-  async deleteOwned(trx, table, leases) {
-    const pairs = leases.flatMap(({ id, owner }) => [id, owner]);
-    const found = await rawStatement(
-      trx,
+  async deleteOwned(tx, table, leases) {
+    const found = await tx.rows<Row>(
       `SELECT id FROM ${table} WHERE (id, owner) IN (${marks(leases, '(?, ?)')}) ORDER BY id FOR UPDATE`,
-      pairs
+      leases.flatMap(({ id, owner }) => [id, owner])
     );
-    const held = idsOf(rowsOf<Row>(found));
-    if (held.length > 0) {
-      await rawStatement(trx, `DELETE FROM ${table} WHERE id IN (${marks(held)})`, held);
+    if (found.length > 0) {
+      await tx.raw(`DELETE FROM ${table} WHERE id IN (${marks(found)})`, idsOf(found));
     }
-    return held;
+    return idsOf(found);
   },
 };
 

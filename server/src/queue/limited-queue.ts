@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { Database, Db, Tx } from '../database/db';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { freeRows } from './dialects';
+import { freeRows, idsOf, marks, type Row } from './dialects';
 import {
+  type IfQueued,
   type Lease,
   type LeasedRow,
-  type MissingRow,
   type NewRow,
   type Outcome,
   Queue,
@@ -69,6 +69,8 @@ export const groupLocksTable = (tableName: string): PlainTable => ({
   attributes: { group_id: { type: 'key' }, free_at: { type: 'biginteger' } },
 });
 
+type KeyRow = Readonly<Record<'id' | 'group_id', number> & { ordering_key: string }>;
+
 interface LimitedOptions extends QueueOptions {
   order: string;
   slots: string;
@@ -79,14 +81,6 @@ interface LimitedOptions extends QueueOptions {
   freed?(groups: readonly number[]): void;
 }
 
-export interface OrderedRow extends NewRow {
-  /** null: it waits for no other one. */
-  orderingKey: string | null;
-}
-
-/** A lease that takes a slot of its group. */
-export type CountedLease = LeasedRow & { isCounted?: true };
-
 /** How a group is claimed of under its lock. */
 interface ClaimRules {
   /** True: only the first row of each ordering key. */
@@ -95,7 +89,7 @@ interface ClaimRules {
   cap: LeaseCap | null;
 }
 
-interface LimitedClaim extends CappedClaim<CountedLease> {
+interface LimitedClaim extends CappedClaim<LeasedRow> {
   /** True if more may be due that was not looked at. */
   isMore: boolean;
 }
@@ -123,18 +117,14 @@ export class LimitedQueue extends Queue {
     super(database, limited);
   }
 
-  override async insert(db: Db, rows: readonly (NewRow | OrderedRow)[]): Promise<void> {
-    await super.insert(db, rows);
-    const keyed = rows.flatMap((row) => this.keyed(row));
-    if (keyed.length > 0) await db.insert(this.limited.order, keyed);
+  override async insert(db: Db, rows: readonly NewRow[], then?: IfQueued): Promise<void> {
+    await super.insert(db, rows, then);
+    await this.addKeys(db, keysIn(rows), then);
   }
 
-  override async insertMissing(db: Db, rows: readonly (MissingRow | OrderedRow)[]): Promise<void> {
-    await super.insertMissing(db, rows);
-    await this.addKeys(
-      db,
-      rows.flatMap((row) => this.keyed(row))
-    );
+  /** Adds keys of rows, whose places may be inserted with what they are about. */
+  addKeys(db: Db, keys: readonly KeyRow[], then?: IfQueued): Promise<void> {
+    return db.insert(this.limited.order, keys, then && { unique: ['id'], then });
   }
 
   /**
@@ -165,7 +155,7 @@ export class LimitedQueue extends Queue {
     if (allowed === 0) return { leases: [], isFull: true, isSole, isMore: false };
     const { leases, isMore } = isOrdered
       ? await this.leaseFirsts(tx, group, allowed)
-      : { leases: await this.leaseDue(tx, [{ group, limit: allowed }]), isMore: false };
+      : { leases: await this.leaseDue([{ group, limit: allowed }]), isMore: false };
     if (!cap) return { leases, isFull: false, isSole, isMore };
     await this.count(tx, group, leases);
     return {
@@ -176,28 +166,23 @@ export class LimitedQueue extends Queue {
     };
   }
 
-  override async renew(leases: readonly (Lease & { isCounted?: true })[]): Promise<void> {
+  override async renew(leases: readonly Lease[]): Promise<void> {
     await super.renew(leases);
-    const counted = leases.filter(({ isCounted }) => isCounted);
-    const db = await this.database.current();
-    await this.inParts(counted, async (part) => {
-      await this.slotsOf(db, part).update({ leased_until: this.now() + this.limited.leaseMs });
-    });
+    const leased_until = this.now() + this.limited.leaseMs;
+    await this.withSlots(await this.database.current(), leases, (slots) =>
+      slots.update({ leased_until })
+    );
   }
 
-  override async release(leases: readonly (Lease & { isCounted?: true })[]): Promise<void> {
+  override async release(leases: readonly Lease[]): Promise<void> {
     await super.release(leases);
-    const counted = leases.filter(({ isCounted }) => isCounted);
-    if (counted.length > 0) await this.leaveSlots(await this.database.current(), counted);
+    await this.withSlots(await this.database.current(), leases, (slots) => slots.delete());
   }
 
-  override async settle(
-    tx: Tx,
-    outcomes: readonly (Outcome & { lease: { isCounted?: true } })[]
-  ): Promise<Set<number>> {
+  override async settle(tx: Tx, outcomes: readonly Outcome[]): Promise<Set<number>> {
     const held = await super.settle(tx, outcomes);
-    const counted = outcomes.flatMap(({ lease }) => (lease.isCounted ? lease : []));
-    if (counted.length > 0) await this.leaveSlots(tx, counted);
+    const leases = outcomes.map(({ lease }) => lease);
+    await this.withSlots(tx, leases, (slots) => slots.delete());
     // Nobody knows how long a parked row waits: later ones of its key do not wait for it.
     const left = outcomes.flatMap(({ lease: { id }, next }) =>
       held.has(id) && (!next || next.state === 'ended' || next.state === 'parked') ? id : []
@@ -210,31 +195,20 @@ export class LimitedQueue extends Queue {
   async letPass(tx: Tx, ids: readonly number[]): Promise<void> {
     const passed = new Set<number>();
     await this.inParts(ids, async (part) => {
-      const found = (await this.ordered(tx).whereIn('id', [...part])) as {
-        id: number | string;
-        group_id: number;
-        ordering_key: string;
-      }[];
+      const found = (await this.ordered(tx).whereIn('id', part)) as KeyRow[];
       if (found.length === 0) return;
       const groups = [...new Set(found.map(({ group_id: group }) => Number(group)))];
       for (const group of groups.sort((a, b) => a - b)) {
         await this.lockFreeAt(tx, group);
         passed.add(group);
       }
-      await this.ordered(tx)
-        .whereIn(
-          'id',
-          found.map(({ id }) => id)
-        )
-        .delete();
-      const keys = found.map(({ group_id: group, ordering_key: key }) => [group, key]);
-      const next = await tx.rows<{ id: number | string }>(
-        `SELECT MIN(id) AS id FROM ${this.named(this.limited.order)}
-         WHERE (group_id, ordering_key) IN (${keys.map(() => '(?, ?)').join(', ')}) GROUP BY group_id, ordering_key`,
-        keys.flat() as Knex.RawBinding[]
+      await this.ordered(tx).whereIn('id', idsOf(found)).delete();
+      const next = await tx.rows<Row>(
+        `SELECT MIN(id) AS id FROM ${this.database.named(this.limited.order)}
+         WHERE (group_id, ordering_key) IN (${marks(found, '(?, ?)')}) GROUP BY group_id, ordering_key`,
+        found.flatMap(({ group_id: group, ordering_key: key }) => [group, key])
       );
-      const ids = next.map(({ id }) => Number(id));
-      await this.setState(tx, ids, 'ready', 'blocked');
+      await this.setState(tx, idsOf(next), 'ready', 'blocked');
     });
     if (passed.size > 0) tx.onCommit(() => this.limited.freed?.([...passed]));
   }
@@ -244,7 +218,7 @@ export class LimitedQueue extends Queue {
    * change its order: a settlement has either ended, or finds the row as the change left it.
    */
   async lockGroup(tx: Tx, group: number): Promise<void> {
-    if (this.dialect.hasRowLocks) {
+    if (this.dialect.forUpdate) {
       await this.in(tx)
         .select('id')
         .where({ group_id: group })
@@ -261,7 +235,7 @@ export class LimitedQueue extends Queue {
    */
   async order(tx: Tx, group: number, keys: Knex.QueryBuilder): Promise<void> {
     const { sql, bindings } = keys.toSQL();
-    const order = this.named(this.limited.order);
+    const order = this.database.named(this.limited.order);
     await tx.raw(
       `INSERT INTO ${order} (id, group_id, ordering_key)
        SELECT q.id, q.group_id, keyed.ordering_key FROM ${this.name} q JOIN (${sql}) keyed ON keyed.id = q.id
@@ -287,44 +261,31 @@ export class LimitedQueue extends Queue {
 
   /** @returns what the last holder has left */
   private async lockFreeAt(tx: Db, group: number): Promise<number> {
-    const own = () => tx.table(this.limited.locks).where({ group_id: group });
+    const locks = () => tx.table(this.limited.locks);
+    const own = { group_id: group };
     // SQLite locks nothing but the database, and that with the first write.
-    if (!this.dialect.hasRowLocks) await own().update({ group_id: group });
-    const locked = () =>
-      own().forUpdate().first('free_at') as Promise<
-        { free_at: number | string | null } | undefined
-      >;
-    const known = await locked();
-    if (known) return Number(known.free_at);
-    await tx.table(this.limited.locks).insert({ group_id: group }).onConflict('group_id').ignore();
-    return Number((await locked())?.free_at);
-  }
-
-  private keyed(row: NewRow | OrderedRow) {
-    return 'orderingKey' in row && row.orderingKey !== null
-      ? [{ id: row.id, group_id: row.group, ordering_key: row.orderingKey }]
-      : [];
-  }
-
-  private async addKeys(
-    db: Db,
-    keyed: readonly { id: number; group_id: number; ordering_key: string }[]
-  ): Promise<void> {
-    await this.inParts(keyed, async (part) => {
-      await this.ordered(db)
-        .insert([...part])
-        .onConflict('id')
-        .ignore();
-    });
+    if (!this.dialect.forUpdate) await locks().where(own).update(own);
+    for (;;) {
+      const [freeAt] = (await locks().where(own).forUpdate().pluck('free_at')) as unknown[];
+      if (freeAt !== undefined) return Number(freeAt);
+      await locks().insert(own).onConflict('group_id').ignore();
+    }
   }
 
   private ordered(db: Db): Knex.QueryBuilder {
     return db.table(this.limited.order);
   }
 
-  private slotsOf(db: Db, leases: readonly Pick<Lease, 'id' | 'owner'>[]): Knex.QueryBuilder {
-    const held = leases.map(({ id, owner }) => [id, owner]);
-    return db.table(this.limited.slots).whereIn(['id', 'owner'], held as never);
+  /** Changes the slots that leases have taken and still hold. */
+  private async withSlots(
+    db: Db,
+    leases: readonly Outcome['lease'][],
+    change: (slots: Knex.QueryBuilder) => PromiseLike<unknown>
+  ): Promise<void> {
+    const counted = leases.flatMap(({ id, owner, isCounted }) => (isCounted ? [[id, owner]] : []));
+    await this.inParts(counted, (part) =>
+      change(db.table(this.limited.slots).whereIn(['id', 'owner'], part as never))
+    );
   }
 
   private async countOthers(tx: Tx, group: number, cap: LeaseCap): Promise<number> {
@@ -338,88 +299,65 @@ export class LimitedQueue extends Queue {
   }
 
   private async count(tx: Tx, group: number, leases: readonly LeasedRow[]): Promise<void> {
-    const slots = () => tx.table(this.limited.slots);
-    await slots().where({ group_id: group }).where('leased_until', '<=', this.now()).delete();
-    await this.inParts(leases, async (part) => {
-      const taken = part.map(({ id, owner, leaseUntil }) => ({
-        ...{ id, group_id: group, owner, leased_until: leaseUntil },
-      }));
-      await slots().insert(taken).onConflict('id').merge();
+    const slots = tx.table(this.limited.slots).where({ group_id: group });
+    await slots.where('leased_until', '<=', this.now()).delete();
+    const taken = leases.map(({ id, owner, leaseUntil }) => {
+      return { id, group_id: group, owner, leased_until: leaseUntil };
     });
-  }
-
-  private async leaveSlots(db: Db, counted: readonly Pick<Lease, 'id' | 'owner'>[]): Promise<void> {
-    await this.inParts(counted, async (part) => {
-      await this.slotsOf(db, part).delete();
-    });
-  }
-
-  /** Ids of rows that are due and free, in their order, locked by the transaction. */
-  private async lockFree(tx: Tx, group: number, limit: number): Promise<number[]> {
-    const now = this.now();
-    const sql = `${freeRows(this.name)}${this.dialect.forUpdate}`;
-    const rows = await tx.rows<{ id: number | string }>(sql, [group, now, now, limit]);
-    return rows.map(({ id }) => Number(id));
+    await tx.insert(this.limited.slots, taken, { unique: ['id'], then: 'replace' });
   }
 
   /** Leases rows that are due and first of their keys, and blocks those that it finds behind others. */
-  private async leaseFirsts(
-    tx: Tx,
-    group: number,
-    limit: number
-  ): Promise<Pick<LimitedClaim, 'leases' | 'isMore'>> {
+  private async leaseFirsts(tx: Tx, group: number, limit: number) {
     const leases: LeasedRow[] = [];
+    const atOnce = Math.max(limit, LOOKED_AT_ONCE);
+    const sql = `${freeRows(this.name, { columns: '*' })}${this.dialect.forUpdate}`;
     for (let look = 0; look < LOOKS; look += 1) {
-      const atOnce = Math.max(limit, LOOKED_AT_ONCE);
-      const due = await this.lockFree(tx, group, atOnce);
-      const behind = await this.behind(tx, group, due);
-      await this.setState(tx, [...behind], 'blocked');
-      const chosen = due.filter((id) => !behind.has(id)).slice(0, limit - leases.length);
-      leases.push(...(await this.leaseLocked(tx, chosen)));
+      const now = this.now();
+      const due = await tx.rows<Row>(sql, [group, now, now, atOnce]);
+      const behind = await this.behind(tx, group, idsOf(due));
+      await this.setState(tx, [...behind], 'blocked', 'ready');
+      const firsts = due.filter(({ id }) => !behind.has(Number(id)));
+      leases.push(...(await this.leaseLocked(tx, firsts.slice(0, limit - leases.length))));
       if (leases.length >= limit) return { leases, isMore: true };
       if (due.length < atOnce) return { leases, isMore: false };
     }
     return { leases, isMore: true };
   }
 
-  private async leaseLocked(tx: Tx, ids: readonly number[]): Promise<LeasedRow[]> {
-    const leases: LeasedRow[] = [];
+  private async leaseLocked(tx: Tx, rows: readonly Row[]): Promise<LeasedRow[]> {
     const lease = { owner: randomUUID(), leased_until: this.now() + this.limited.leaseMs };
-    await this.inParts(ids, async (part) => {
-      const rows = () => this.in(tx).whereIn('id', [...part]);
-      await rows().update(lease);
-      leases.push(...((await rows()) as Row[]).map((row) => this.leasedOf(row)));
-    });
-    return leases.sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
+    await this.inParts(idsOf(rows), (part) => this.in(tx).whereIn('id', part).update(lease));
+    return rows.map((row) => this.leasedOf({ ...row, ...lease }));
   }
 
   /** Rows that have an earlier one of their key; rows that were queued without a key get it first. */
   private async behind(tx: Tx, group: number, ids: readonly number[]): Promise<Set<number>> {
-    const order = this.named(this.limited.order);
-    const behind = new Set<number>();
-    await this.inParts(ids, async (part) => {
-      const known = (await this.ordered(tx)
-        .whereIn('id', [...part])
-        .pluck('id')) as (number | string)[];
+    const order = this.database.named(this.limited.order);
+    const behind = await this.inParts(ids, async (part) => {
+      const known = (await this.ordered(tx).whereIn('id', part).pluck('id')) as (number | string)[];
       const having = new Set(known.map(Number));
       const without = part.filter((id) => !having.has(id));
       const keys = without.length > 0 ? await this.limited.keysOf?.(tx, without) : undefined;
-      await this.addKeys(
-        tx,
-        [...(keys ?? [])].map(([id, ordering_key]) => ({ id, group_id: group, ordering_key }))
-      );
-      const keyed = [...having, ...(keys?.keys() ?? [])];
-      if (keyed.length === 0) return;
-      const found = await tx.rows<{ id: number | string }>(
-        `SELECT o.id FROM ${order} o WHERE o.id IN (${keyed.map(() => '?').join(', ')}) AND EXISTS (
+      const added = [...(keys ?? [])].map(([id, ordering_key]): KeyRow => {
+        return { id, group_id: group, ordering_key };
+      });
+      await this.addKeys(tx, added, 'ignore');
+      const keyed = [...having, ...idsOf(added)];
+      if (keyed.length === 0) return [];
+      const found = await tx.rows<Row>(
+        `SELECT o.id FROM ${order} o WHERE o.id IN (${marks(keyed)}) AND EXISTS (
            SELECT 1 FROM ${order} p
            WHERE p.group_id = o.group_id AND p.ordering_key = o.ordering_key AND p.id < o.id)`,
         keyed
       );
-      for (const { id } of found) behind.add(Number(id));
+      return idsOf(found);
     });
-    return behind;
+    return new Set(behind.flat());
   }
 }
 
-type Row = Record<string, unknown>;
+const keysIn = (rows: readonly NewRow[]): KeyRow[] =>
+  rows.flatMap(({ id, group, orderingKey: key }) =>
+    typeof key === 'string' ? { id, group_id: group, ordering_key: key } : []
+  );

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
-import { rowsOf } from '../database/connection';
+import { rowsOf, type Statement } from '../database/connection';
 import type { Database, Db, Tx } from '../database/db';
-import type { UpdatedTable, ColumnType, RowUpdate, SqlValue } from '../database/dialects/shared';
+import type { SqlValue } from '../database/dialects/shared';
 import { withTransientRetry } from '../database/retry';
 import type { Column, PlainTable } from '../database/tables/plain-tables';
+import { inChunks } from '../database/written-rows';
 import { TimeSlice } from '../runtime/event-loop';
-import { queueDialectOf, READY } from './dialects';
+import { idsOf, queueDialectOf, READY, type Row } from './dialects';
 
 /** How many rows of a group to claim. */
 export interface GroupRoom {
@@ -23,6 +24,8 @@ export interface Lease {
   dueAt: number;
   /** Epoch milliseconds. */
   leaseUntil: number;
+  /** It takes one of the slots of its group's cap. */
+  isCounted?: true;
 }
 
 /**
@@ -65,8 +68,6 @@ export const queueTable = (
 
 export interface QueueOptions {
   tableName: string;
-  /** Types of the table's own columns. */
-  columns: Readonly<Record<string, ColumnType>>;
   /** The table whose rows are groups, and which of them are served. */
   groups: {
     tableName: string;
@@ -85,18 +86,6 @@ export interface QueueOptions {
   leaseMs: number;
 }
 
-type Row = Record<string, unknown>;
-
-/** A row that is to be queued. */
-export interface NewRow {
-  /** The id of the log's row. */
-  id: number;
-  group: number;
-  /** Epoch milliseconds. */
-  dueAt: number;
-  columns: OwnColumns;
-}
-
 /** The next place of a row: when it is due, epoch milliseconds, and in what state if it is not ready. */
 export interface NextPlace {
   dueAt: number;
@@ -104,14 +93,21 @@ export interface NextPlace {
   columns?: OwnColumns;
 }
 
-/** A row that may have been queued in another state. */
-export type MissingRow = NewRow & Pick<NextPlace, 'state'>;
-
-export interface QueuedRow {
+/** A row that is to be queued. */
+export interface NewRow extends NextPlace {
+  /** The id of the log's row. */
   id: number;
   group: number;
+  columns: OwnColumns;
+  /** In a group with an order: it waits for earlier rows with the same one. null: for none. */
+  orderingKey?: string | null;
+}
+
+/** For a row that is in the queue by now: it stays as it is, or gets the given values, even under a lease. */
+export type IfQueued = 'ignore' | 'replace';
+
+interface QueuedRow extends Pick<Lease, 'id' | 'group' | 'dueAt'> {
   state: QueueState;
-  dueAt: number;
   /** Its own columns, as the database gives them. */
   columns: Readonly<Record<string, unknown>>;
 }
@@ -125,30 +121,20 @@ export type FoundRow = QueuedRow & {
 export type LeasedRow = QueuedRow & Lease;
 
 export interface Outcome {
-  lease: Pick<Lease, 'id' | 'owner'>;
+  lease: Pick<Lease, 'id' | 'owner' | 'isCounted'>;
   /** The row's next place; null: it is done and leaves the queue. All of one call have the same columns. */
   next: NextPlace | null;
 }
 
-const AT_ONCE = 200;
 /** Entries of the index that one look for groups reads. */
 const LOOKED_AT_ONCE = 500;
 /** Later than anything is due. */
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-const STATES = Object.keys(QUEUE_STATES) as QueueState[];
+/** Held by nobody. */
+const FREE = { owner: null, leased_until: null } as const;
 
-interface DueGroup {
-  id: number | string;
-  looked_at: number | string;
-  /** When the first row is due that nobody holds. */
-  free_at: number | string | null;
-  /** When the first lease ends of the rows that are due before that one. */
-  lease_ends: number | string | null;
-  /** null: its rows are not to be worked on now. */
-  served: number | null;
-  [column: string]: unknown;
-}
+const STATES = Object.keys(QUEUE_STATES) as QueueState[];
 
 /**
  * A queue of work in a table of the site's database, for any number of nodes: rows in groups that must
@@ -157,8 +143,7 @@ interface DueGroup {
  * nobody renews ends by itself, and the row is claimed again in its place.
  */
 export class Queue {
-  protected readonly dialect;
-  protected readonly rows: UpdatedTable;
+  protected readonly dialect: ReturnType<typeof queueDialectOf>;
   /** The table's name in SQL. */
   protected readonly name: string;
 
@@ -167,19 +152,7 @@ export class Queue {
     protected readonly options: QueueOptions
   ) {
     this.dialect = queueDialectOf(database.client);
-    this.rows = {
-      name: options.tableName,
-      schema: database.schema,
-      columns: {
-        ...options.columns,
-        group_id: 'integer',
-        state: 'integer',
-        due_at: 'bigint',
-        owner: 'text',
-        leased_until: 'bigint',
-      },
-    };
-    this.name = this.named(options.tableName);
+    this.name = database.named(options.tableName);
   }
 
   now(): number {
@@ -187,34 +160,12 @@ export class Queue {
   }
 
   /** Queues rows, in statements of bounded size: they are there if and only if `tx` commits. */
-  async insert(db: Db, rows: readonly NewRow[]): Promise<void> {
+  async insert(db: Db, rows: readonly NewRow[], then?: IfQueued): Promise<void> {
     await db.insert(
       this.options.tableName,
-      rows.map(({ id, group, dueAt, columns }) => ({
-        ...{ id, group_id: group, state: QUEUE_STATES.ready, due_at: dueAt },
-        ...columns,
-      }))
+      rows.map(({ id, group, ...place }) => ({ id, group_id: group, ...this.placed(place) })),
+      then && { unique: ['id'], then }
     );
-  }
-
-  /** As `insert`, in any state; an existing row gets the given values, even under a lease. */
-  requeue(db: Db, rows: readonly MissingRow[]): Promise<void> {
-    return this.inParts(rows, async (part) => {
-      await this.in(db)
-        .insert(part.map((row) => this.valuesOf(row)))
-        .onConflict('id')
-        .merge();
-    });
-  }
-
-  /** As `requeue`; a row that is in the queue by now stays as it is. */
-  insertMissing(db: Db, rows: readonly MissingRow[]): Promise<void> {
-    return this.inParts(rows, async (part) => {
-      await this.in(db)
-        .insert(part.map((row) => this.valuesOf(row)))
-        .onConflict('id')
-        .ignore();
-    });
   }
 
   /**
@@ -224,104 +175,48 @@ export class Queue {
    */
   async due(): Promise<Map<number, number>> {
     await this.database.clock.sync();
-    const db = await this.database.current();
     const { always, seen } = this.options.groups;
     const due = new Map<number, number>();
-    const slice = new TimeSlice();
-    for (let after = 0; ;) {
-      const groups = await this.dueGroupsAfter(db, after);
-      let looked = 0;
-      for (const group of groups) {
-        const id = Number(group.id);
-        const first = Math.min(
-          Number(group.free_at ?? END_OF_TIME),
-          Number(group.lease_ends ?? END_OF_TIME)
-        );
-        looked += Number(group.looked_at);
+    for await (const groups of this.pages((found) => this.dueAmong(found))) {
+      for (const { id: group, free_at: free, lease_ends: ends, ...columns } of groups) {
+        const id = Number(group);
+        const first = Math.min(Number(free ?? END_OF_TIME), Number(ends ?? END_OF_TIME));
         if (first === END_OF_TIME) continue;
         if (id === always) due.set(id, first);
-        else if (group.served !== null) due.set(id, seen?.dueAt(id, group, first) ?? first);
+        else if (columns.served !== null) due.set(id, seen?.dueAt(id, columns, first) ?? first);
       }
-      if (looked < LOOKED_AT_ONCE) return due;
-      after = Number(groups.at(-1)?.id);
-      if (slice.isOver()) await slice.next();
     }
+    return due;
   }
 
   /** Groups in which rows are ready and that are gone: nobody claims of them. */
   async lostGroups(): Promise<number[]> {
-    const db = await this.database.current();
     const { tableName, always } = this.options.groups;
     const lost: number[] = [];
-    for (let after = 0; ;) {
-      const { sql, bindings } = this.dialect.groupsAfter(this.name, after, LOOKED_AT_ONCE);
-      const found = await db.rows<Pick<DueGroup, 'id' | 'looked_at'>>(sql, bindings);
-      const ids = found.map(({ id }) => Number(id)).sort((a, b) => a - b);
-      // Read after the rows, so that a group that was made with them is there.
-      const known = (await db.table(tableName).whereIn('id', ids).pluck('id')) as number[];
-      const there = new Set([...known.map(Number), always]);
-      lost.push(...ids.filter((id) => !there.has(id)));
-      const looked = found.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
-      if (looked < LOOKED_AT_ONCE) return lost;
-      after = ids.at(-1) ?? after;
-    }
+    // In one statement with the rows, so that a group that was made with them is there.
+    const withGroups = ({ sql, bindings }: Statement): Statement => ({
+      sql: `SELECT found.id, found.looked_at, known.id AS known
+        FROM (${sql}) found LEFT JOIN ${this.database.named(tableName)} known ON known.id = found.id`,
+      bindings,
+    });
+    for await (const found of this.pages(withGroups))
+      lost.push(...idsOf(found.filter(({ id, known }) => known === null && Number(id) !== always)));
+    return lost;
   }
 
-  /**
-   * Leases rows that are due, so many of each group: those first that have been due longest. They come
-   * in that order.
-   */
+  /** Leases rows that are due, so many of each group, and in the order in which they have been due. */
   claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
-    return withTransientRetry(async () => this.leaseDue(await this.database.current(), rooms));
-  }
-
-  /**
-   * Leases one row for as long as that, in whatever state it is, and due or not.
-   * @returns `held` where somebody else's lease on it is still running
-   */
-  async claimOne(id: number, forMs: number, within?: Db): Promise<LeasedRow | 'held' | 'absent'> {
-    const now = this.now();
-    const owner = randomUUID();
-    const db = within ?? (await this.database.current());
-    const updated = await this.in(db)
-      .where({ id })
-      .andWhere((free) => {
-        free.whereNull('leased_until').orWhere('leased_until', '<=', now);
-      })
-      .update({ owner, leased_until: now + forMs });
-    const row = (await this.in(db).where({ id }).first()) as Row | undefined;
-    if (!row) return 'absent';
-    return updated === 1 && row.owner === owner ? this.leasedOf(row) : 'held';
-  }
-
-  /** As `claimOne`, of a row that need not be in the queue: then it is, under the lease. */
-  async hold(db: Db, row: NewRow, forMs: number): Promise<LeasedRow | 'held'> {
-    const known = await this.claimOne(row.id, forMs, db);
-    if (known !== 'absent') return known;
-    const owner = randomUUID();
-    await this.in(db)
-      .insert({ ...this.valuesOf(row), owner, leased_until: this.now() + forMs })
-      .onConflict('id')
-      .ignore();
-    const made = (await this.in(db).where({ id: row.id, owner }).first()) as Row | undefined;
-    return made ? this.leasedOf(made) : 'held';
+    return withTransientRetry(() => this.leaseDue(rooms));
   }
 
   /** Prolongs leases to the time of a new one, each only while its owner still holds it. */
   async renew(leases: readonly Lease[]): Promise<void> {
-    const leased_until = this.now() + this.options.leaseMs;
-    await this.updateOwned(
-      await this.database.current(),
-      leases.map(({ id, owner }) => ({ id, owner, set: { leased_until } }))
-    );
+    await this.setOwned(leases, { leased_until: this.now() + this.options.leaseMs });
   }
 
   /** Gives rows back unworked: they are in their place, and held by nobody. */
   async release(leases: readonly Lease[]): Promise<void> {
-    await this.updateOwned(
-      await this.database.current(),
-      leases.map(({ id, owner }) => ({ id, owner, set: { owner: null, leased_until: null } }))
-    );
+    await this.setOwned(leases, FREE);
   }
 
   /**
@@ -329,28 +224,25 @@ export class Queue {
    * @returns the ids that were still held; of the others nothing has changed
    */
   async settle(tx: Tx, outcomes: readonly Outcome[]): Promise<Set<number>> {
-    const held = new Set<number>();
-    const done: Outcome['lease'][] = [];
-    const kept: RowUpdate[] = [];
-    for (const { lease, next } of outcomes) {
-      if (!next) done.push(lease);
-      else kept.push({ id: lease.id, owner: lease.owner, set: this.placed(next) });
-    }
-    await this.inParts(done, async (part) => {
-      for (const id of await this.dialect.deleteOwned(tx.knex, this.name, part)) held.add(id);
-    });
-    if (kept.length > 0) for (const id of await this.updateOwned(tx, kept)) held.add(id);
-    return held;
+    const done = outcomes.flatMap(({ lease, next }) => (next ? [] : lease));
+    const kept = outcomes.flatMap(({ lease: { id, owner }, next }) =>
+      next ? { id, owner, set: this.placed(next) } : []
+    );
+    const deleted = await this.inParts(done, (part) =>
+      this.dialect.deleteOwned(tx, this.name, part)
+    );
+    const moved = await tx.updateRows(this.options.tableName, kept);
+    return new Set([...deleted.flat(), ...moved]);
   }
 
-  /** Gives rows another state, in the place that they have; who holds one goes on with it. */
-  setState(db: Db, ids: readonly number[], to: QueueState, from?: QueueState): Promise<void> {
-    return this.inParts(ids, async (part) => {
-      await this.in(db)
-        .whereIn('id', [...part])
-        .andWhere(from === undefined ? {} : { state: QUEUE_STATES[from] })
-        .update({ state: QUEUE_STATES[to] });
-    });
+  /** Gives rows of a state another one, in the place that they have; who holds one goes on with it. */
+  async setState(db: Db, ids: readonly number[], to: QueueState, from: QueueState): Promise<void> {
+    await this.inParts(ids, (part) =>
+      this.in(db)
+        .whereIn('id', part)
+        .where({ state: QUEUE_STATES[from] })
+        .update({ state: QUEUE_STATES[to] })
+    );
   }
 
   /**
@@ -358,26 +250,11 @@ export class Queue {
    * then fails to settle it.
    * @returns the ids of those that are in the queue and have not ended
    */
-  async bringForward(
-    db: Db,
-    ids: readonly number[],
-    columns: OwnColumns = {},
-    dueAt = this.now()
-  ): Promise<Set<number>> {
-    const found = new Set<number>();
-    await this.inParts(ids, async (part) => {
-      // Locked in one order: two that bring the same rows forward do not wait for each other in a circle.
-      const some = (await this.in(db)
-        .whereIn('id', [...part])
-        .whereNot({ state: QUEUE_STATES.ended })
-        .orderBy('id')
-        .forUpdate()
-        .pluck('id')) as (number | string)[];
-      if (some.length === 0) return;
-      await this.in(db).whereIn('id', some).update(this.placed({ dueAt, columns }));
-      for (const id of some) found.add(Number(id));
-    });
-    return found;
+  async bringForward(tx: Db, ids: readonly number[], columns: OwnColumns = {}) {
+    const found = [...(await this.lock(tx, ids)).values()];
+    const forward = idsOf(found.filter(({ state }) => state !== 'ended'));
+    await this.move(tx, forward, { dueAt: this.now(), columns });
+    return new Set(forward);
   }
 
   /**
@@ -385,88 +262,64 @@ export class Queue {
    * null: it leaves the queue. A row that is due, or whose own columns are not `still` what they were,
    * stays as it is.
    */
-  async reschedule(
-    db: Db,
-    row: NewRow,
-    next: NextPlace | null,
-    still: OwnColumns = {}
-  ): Promise<void> {
-    const waiting = this.in(db)
+  async reschedule(db: Db, row: NewRow, next: NextPlace | null, still: OwnColumns = {}) {
+    const now = this.now();
+    const waiting = this.free(this.in(db), now)
       .where({ id: row.id, ...still })
       .andWhere((notDue) => {
-        notDue.whereNot({ state: QUEUE_STATES.ready }).orWhere('due_at', '>', this.now());
-      })
-      .andWhere((free) => {
-        free.whereNull('leased_until').orWhere('leased_until', '<=', this.now());
+        notDue.whereNot({ state: QUEUE_STATES.ready }).orWhere('due_at', '>', now);
       });
-    if (!next) return void (await waiting.delete());
-    if ((await waiting.update(this.placed(next))) > 0) return;
-    await this.insertMissing(db, [
-      { ...row, ...next, columns: { ...row.columns, ...next.columns } },
-    ]);
+    if (!next) await waiting.delete();
+    else if ((await waiting.update(this.placed(next))) === 0) {
+      const columns = { ...row.columns, ...next.columns };
+      await this.insert(db, [{ ...row, ...next, columns }], 'ignore');
+    }
   }
 
   /** The rows with these ids that are in the queue. */
-  find(db: Db, ids: readonly number[]): Promise<Map<number, FoundRow>> {
-    return this.read(db, ids, (rows) => rows);
+  async find(db: Db, ids: readonly number[], as = (rows: Knex.QueryBuilder) => rows) {
+    const found = await this.inParts<number, Row[]>(ids, (part) =>
+      as(this.in(db).whereIn('id', part))
+    );
+    const now = this.now();
+    const rows = found.flat().map((row): FoundRow => {
+      return { ...this.queuedOf(row), isHeld: Number(row.leased_until ?? 0) > now };
+    });
+    return new Map(rows.map((row) => [row.id, row]));
   }
 
-  /** As `find`, locked until the transaction ends. */
-  lock(tx: Tx, ids: readonly number[]): Promise<Map<number, FoundRow>> {
-    return this.read(tx, ids, (rows) => rows.orderBy('id').forUpdate());
+  /** As `find`, locked until the transaction ends: in one order, so that two do not wait for each other in a circle. */
+  lock(tx: Db, ids: readonly number[]): Promise<Map<number, FoundRow>> {
+    const inOrder = [...ids].sort((a, b) => a - b);
+    return this.find(tx, inOrder, (rows) => rows.orderBy('id').forUpdate());
   }
 
   /** Moves rows that the caller has locked to another place, even under a lease; null: they leave the queue. */
-  async move(tx: Tx, ids: readonly number[], next: NextPlace | null): Promise<void> {
-    await this.inParts(ids, async (part) => {
-      const rows = this.in(tx).whereIn('id', [...part]);
-      await (next ? rows.update(this.placed(next)) : rows.delete());
+  async move(tx: Db, ids: readonly number[], next: NextPlace | null): Promise<void> {
+    await this.inParts(ids, (part) => {
+      const rows = this.in(tx).whereIn('id', part);
+      return next ? rows.update(this.placed(next)) : rows.delete();
     });
   }
 
-  protected async leaseDue(db: Db, rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
+  /** Keeps only those rows of a query that nobody holds. */
+  free(rows: Knex.QueryBuilder, now = this.now()): Knex.QueryBuilder {
+    return rows.andWhere((free) => {
+      free.whereNull('leased_until').orWhere('leased_until', '<=', now);
+    });
+  }
+
+  protected async leaseDue(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
     const now = this.now();
     const lease = { now, until: now + this.options.leaseMs, owner: randomUUID() };
-    const claimed = await this.dialect.claim(db.knex, this.name, rooms, lease);
+    const claimed = await this.dialect.claim(this.database, this.name, rooms, lease);
     return claimed
       .map((row) => this.leasedOf(row))
       .sort((a, b) => a.dueAt - b.dueAt || a.id - b.id);
   }
 
-  private async read(
-    db: Db,
-    ids: readonly number[],
-    as: (rows: Knex.QueryBuilder) => Knex.QueryBuilder
-  ): Promise<Map<number, FoundRow>> {
-    const found = new Map<number, FoundRow>();
-    await this.inParts(ids, async (part) => {
-      const rows = (await as(this.in(db).whereIn('id', [...part]))) as Row[];
-      for (const row of rows) {
-        const isHeld = Number(row.leased_until ?? 0) > this.now();
-        found.set(Number(row.id), { ...this.queuedOf(row), isHeld });
-      }
-    });
-    return found;
-  }
-
-  protected named(tableName: string): string {
-    const { schema } = this.database;
-    return schema ? `"${schema}".${tableName}` : tableName;
-  }
-
   protected in(db: Db): Knex.QueryBuilder {
     return db.table(this.options.tableName);
-  }
-
-  private queuedOf(row: Row): QueuedRow {
-    const own = Object.keys(this.options.columns).map((column) => [column, row[column]]);
-    return {
-      id: Number(row.id),
-      group: Number(row.group_id),
-      state: STATES[Number(row.state)] as QueueState,
-      dueAt: Number(row.due_at),
-      columns: Object.fromEntries(own) as QueuedRow['columns'],
-    };
   }
 
   protected leasedOf(row: Row): LeasedRow {
@@ -477,50 +330,73 @@ export class Queue {
     };
   }
 
-  private valuesOf({ id, group, ...place }: MissingRow): OwnColumns {
-    return { id, group_id: group, ...this.placed(place) };
+  /** Runs a statement for each part of many, which their number bounds. @returns the answers */
+  protected async inParts<T, Answer>(
+    items: readonly T[],
+    run: (part: T[]) => PromiseLike<Answer>
+  ): Promise<Answer[]> {
+    const slice = new TimeSlice();
+    const answers: Answer[] = [];
+    for (const part of inChunks(items)) {
+      if (slice.isOver()) await slice.next();
+      answers.push(await run(part));
+    }
+    return answers;
+  }
+
+  private queuedOf(row: Row): QueuedRow {
+    const { id, group_id: group, state, due_at: dueAt, ...others } = row;
+    const { owner: _owner, leased_until: _until, ...columns } = others;
+    return {
+      id: Number(id),
+      group: Number(group),
+      state: STATES[Number(state)] as QueueState,
+      dueAt: Number(dueAt),
+      columns,
+    };
   }
 
   private placed({ dueAt, state = 'ready', columns }: NextPlace): OwnColumns {
-    const free = { state: QUEUE_STATES[state], due_at: dueAt, owner: null, leased_until: null };
-    return { ...free, ...columns };
+    return { state: QUEUE_STATES[state], due_at: dueAt, ...FREE, ...columns };
   }
 
-  /** Runs a statement for each part of many: rows of a queue are small, so that their number bounds it. */
-  protected async inParts<T>(
-    items: readonly T[],
-    run: (part: readonly T[]) => Promise<void>
-  ): Promise<void> {
-    const slice = new TimeSlice();
-    for (let at = 0; at < items.length; at += AT_ONCE) {
-      if (slice.isOver()) await slice.next();
-      await run(items.slice(at, at + AT_ONCE));
-    }
-  }
-
-  private async updateOwned(db: Db, updates: readonly RowUpdate[]): Promise<Set<number>> {
-    const held = new Set<number>();
-    await this.inParts(updates, async (part) => {
-      const ids = await db.dialect.updateRows(db.knex, this.rows, part);
-      for (const id of ids) held.add(id);
-    });
-    return held;
+  private async setOwned(leases: readonly Lease[], set: OwnColumns): Promise<void> {
+    if (leases.length === 0) return;
+    const updates = leases.map(({ id, owner }) => ({ id, owner, set }));
+    await this.database.retrying((tx) => tx.updateRows(this.options.tableName, updates));
   }
 
   /**
-   * Groups after a group that have ready rows. The first free row of each is looked for, past leased ones
-   * at the head, and the leases only if that one is not due yet: the cost depends on the leased rows, not
-   * on the waiting ones.
+   * Groups that have ready rows, in the order of their ids, page by page.
+   * @param seeing the statement that reads more of the groups that one finds
    */
-  private async dueGroupsAfter(db: Db, after: number): Promise<DueGroup[]> {
+  private async *pages(seeing: (found: Statement) => Statement): AsyncGenerator<Row[]> {
+    const db = await this.database.current();
+    const slice = new TimeSlice();
+    for (let after = 0, looked = LOOKED_AT_ONCE; looked >= LOOKED_AT_ONCE;) {
+      const found = this.dialect.groupsAfter(this.name, after, LOOKED_AT_ONCE);
+      const groups = rowsOf<Row>(await db.prepared(seeing(found)));
+      yield groups;
+      looked = groups.reduce((sum, { looked_at: steps }) => sum + Number(steps), 0);
+      after = Math.max(after, ...idsOf(groups));
+      if (slice.isOver()) await slice.next();
+    }
+  }
+
+  /**
+   * When the first row of each group is due that nobody holds (`free_at`), and when the first lease ends
+   * of those due before it (`lease_ends`). `served` is null if the group is not to be worked on now. The
+   * first free row is looked for past leased ones at the head, and the leases only if that one is not due
+   * yet: the cost depends on the leased rows, not on the waiting ones.
+   */
+  private dueAmong(groups: Statement): Statement {
     const { name } = this;
     const now = this.now();
-    const groups = this.dialect.groupsAfter(name, after, LOOKED_AT_ONCE);
     const served = Object.entries(this.options.groups.where ?? {});
     const seen = this.options.groups.seen?.columns ?? '';
     const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,${seen && ` ${seen},`}
         CASE WHEN free.free_at <= ? THEN NULL ELSE (
-          SELECT MIN(CASE WHEN leased_until > due_at THEN leased_until ELSE due_at END) FROM ${name}
+          SELECT MIN(leased_until) FROM ${name}
           WHERE state = ${READY} AND group_id = free.id AND due_at < COALESCE(free.free_at, ${END_OF_TIME})
         ) END AS lease_ends
       FROM (
@@ -530,10 +406,10 @@ export class Queue {
         ) AS free_at
         FROM (${groups.sql}) found LIMIT ${LOOKED_AT_ONCE}
       ) free
-      LEFT JOIN ${this.named(this.options.groups.tableName)} served
+      LEFT JOIN ${this.database.named(this.options.groups.tableName)} served
         ON served.id = free.id ${served.map(([column]) => `AND served.${column} = ?`).join(' ')}
       ORDER BY free.id`;
     const bindings = [now, now, ...groups.bindings, ...served.map(([, value]) => value)];
-    return rowsOf(await db.prepared({ sql, bindings: bindings as Knex.RawBinding[] }));
+    return { sql, bindings: bindings as Knex.RawBinding[] };
   }
 }

@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Core } from '@strapi/strapi';
+import { nextTurn } from './event-loop';
 
 interface Passes {
   /** Runs in a context of its own, not in that of the caller that wakes it. */
@@ -43,28 +45,52 @@ export class BackgroundWork {
   }
 }
 
+interface GatheringOptions {
+  /** The most of one batch; no limit by default. */
+  limit?: number;
+  /** Gives the work a context of its own; by default it has the first caller's. */
+  detached?: (start: () => void) => void;
+  /** True if an error is that of a whole batch; else each of the batch is worked on alone. */
+  isShared?: (error: unknown) => boolean;
+}
+
+interface Gathered<In, Out> {
+  one: In;
+  done: (output: Out) => void;
+  failed: (error: unknown) => void;
+}
+
 /**
  * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
- * what comes while others are worked on.
- * @returns a function that resolves when that one was worked on, or rejects with what was thrown
+ * what comes while others are worked on. Nobody waits for company.
+ * @param work gives the outputs in the order of the batch, or none
+ * @returns a function that resolves with the output of that one, or rejects with what was thrown
  */
-export const createGathering = <T>(
-  work: (batch: readonly T[]) => Promise<void>
-): ((one: T) => Promise<void>) => {
-  let waiting: { one: T; done: () => void; failed: (error: unknown) => void }[] = [];
+export const createGathering = <In, Out = void>(
+  work: (batch: readonly In[]) => Promise<readonly Out[] | void>,
+  { limit = Infinity, detached = (start) => start(), isShared = () => true }: GatheringOptions = {}
+): ((one: In) => Promise<Out>) => {
+  const waiting: Gathered<In, Out>[] = [];
   let working = false;
 
-  const workOnAll = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const batch = waiting;
-      waiting = [];
-      try {
-        await work(batch.map(({ one }) => one));
-        for (const { done } of batch) done();
-      } catch (error) {
-        for (const { failed } of batch) failed(error);
+  const workOn = async (batch: readonly Gathered<In, Out>[]): Promise<void> => {
+    try {
+      const outputs = await work(batch.map(({ one }) => one));
+      for (const [at, { done }] of batch.entries()) done(outputs?.[at] as Out);
+    } catch (error) {
+      const isOfAll = batch.length === 1 || isShared(error);
+      for (const one of batch) {
+        if (isOfAll) one.failed(error);
+        else {
+          await nextTurn();
+          await workOn([one]);
+        }
       }
     }
+  };
+
+  const workOnAll = async (): Promise<void> => {
+    while (waiting.length > 0) await workOn(waiting.splice(0, limit));
     working = false;
   };
 
@@ -73,17 +99,13 @@ export const createGathering = <T>(
       waiting.push({ one, done, failed });
       if (working) return;
       working = true;
-      setImmediate(() => void workOnAll());
+      detached(() => setImmediate(() => void workOnAll()));
     });
 };
 
 const LOOK_EVERY_MS = 20;
 
-/**
- * Calls `start` once every plugin's `bootstrap` and the site's own have run: their hook handlers are
- * there then. The host has no signal for it, only `isLoaded`.
- * @returns a function that gives the wait up, for a site that is stopped before it has started.
- */
+/** Calls `start` once the whole site has started, with its hooks. @returns what ends the wait */
 export const whenLoaded = (strapi: Core.Strapi, start: () => void): (() => void) => {
   const timer = setInterval(() => {
     if (!strapi.isLoaded) return;
@@ -91,4 +113,57 @@ export const whenLoaded = (strapi: Core.Strapi, start: () => void): (() => void)
     start();
   }, LOOK_EVERY_MS);
   return () => clearInterval(timer);
+};
+
+/** Work waits for it until something changes, then checks the state itself. */
+export class Signal {
+  private readonly waiting = new Set<() => void>();
+  private given = 0;
+
+  /** Wakes everybody who waits now. */
+  give(): void {
+    this.given += 1;
+    for (const wake of [...this.waiting]) wake();
+  }
+
+  /** How often it was given so far. */
+  count(): number {
+    return this.given;
+  }
+
+  /**
+   * Waits until it was given more often than `seen`, but no longer than that: a signal that came
+   * between a look and the wait is not missed.
+   * @returns whether it was
+   */
+  since(seen: number, milliseconds: number): Promise<boolean> {
+    if (this.given !== seen) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const end = (came: boolean): void => {
+        clearTimeout(timer);
+        this.waiting.delete(wake);
+        resolve(came);
+      };
+      const wake = () => end(true);
+      const timer = setTimeout(end, milliseconds, false);
+      this.waiting.add(wake);
+    });
+  }
+}
+
+/**
+ * Waits for `ending`, but no longer than that: a database that does not answer must not keep the
+ * process alive.
+ */
+export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
+  const ended = new AbortController();
+  const deadline = sleep(milliseconds, undefined, { signal: ended.signal }).catch(() => {});
+  await Promise.race([ending, deadline]).finally(() => ended.abort());
+};
+
+const IDLE_LOOK_MS = 10;
+
+/** Waits until nothing is under way any more. Keeps no process alive. */
+export const whenIdle = async (isBusy: () => boolean): Promise<void> => {
+  while (isBusy()) await sleep(IDLE_LOOK_MS, undefined, { ref: false });
 };

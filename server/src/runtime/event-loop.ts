@@ -8,9 +8,8 @@ export const nextTurn = (): Promise<void> =>
   });
 
 /**
- * Says when a loop has worked long enough, and lets the site's own requests in between: for loops whose
- * awaits need not leave the event loop. A driver that works synchronously (SQLite's) answers within the
- * same turn, so ten thousand of its statements would be one long stop.
+ * Says when a loop has worked long enough, and lets the site's own requests in between. SQLite's driver
+ * answers within the same turn of the event loop: ten thousand statements would be one long stop.
  */
 export class TimeSlice {
   private since = performance.now();

@@ -4,11 +4,10 @@ import path from 'node:path';
 import { errorText } from './text';
 
 /**
- * Packages that a site installs only for some of its options. They are no peer dependencies, not even
- * optional ones: npm refuses to install the plugin next to a version out of a peer's range, also where
- * the site has that version for something else. So they are loaded by name, and judged then.
+ * Packages that a site installs only for some of its options, with their supported versions. They are
+ * no optional peers: npm would refuse the plugin next to a version that the site has for something else.
  */
-const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6], undici: [6] } as const satisfies Record<
+const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6] } as const satisfies Record<
   string,
   readonly number[]
 >;
@@ -39,9 +38,6 @@ const installedVersion = (name: OptionalPackage): string | null => {
   }
 };
 
-const inWords = (majors: readonly number[]): string =>
-  majors.length < 2 ? majors.join('') : `${majors.slice(0, -1).join(', ')} and ${majors.at(-1)}`;
-
 /** The fault of a package's version; null: none, or it cannot be told. */
 export const versionFault = (
   name: OptionalPackage,
@@ -49,24 +45,14 @@ export const versionFault = (
 ): string | null => {
   const majors: readonly number[] = SUPPORTED[name];
   if (version === null || majors.includes(Number.parseInt(version, 10))) return null;
-  return `${name} is ${version}, and supported are ${inWords(majors)}`;
+  return `${name} is ${version}, and supported are ${majors.join(' and ')}`;
 };
-
-/** Packages whose newest version is not supported. */
-const NEWER: ReadonlySet<OptionalPackage> = new Set(['undici']);
 
 /** The command that installs packages. @param exact by their versions: a plain `npm install` may keep the range that a site has. */
 export const installCommand = (names: readonly OptionalPackage[], exact: boolean): string => {
-  const wanted = names.map((name) =>
-    exact || NEWER.has(name) ? `${name}@${SUPPORTED[name].at(-1)}` : name
-  );
+  const wanted = names.map((name) => (exact ? `${name}@${SUPPORTED[name].at(-1)}` : name));
   return `npm install ${wanted.join(' ')}`;
 };
-
-interface Loading {
-  load: (name: OptionalPackage) => unknown;
-  versionOf: (name: OptionalPackage) => string | null;
-}
 
 /**
  * Loads packages that an option of the site needs.
@@ -77,7 +63,8 @@ interface Loading {
 export const loadOptional = async (
   option: string,
   names: readonly OptionalPackage[],
-  { load = loadInstalled, versionOf = installedVersion }: Partial<Loading> = {}
+  load: typeof loadInstalled = loadInstalled,
+  versionOf: typeof installedVersion = installedVersion
 ): Promise<unknown[]> => {
   const refuse = (why: string, exact: boolean, cause?: unknown): Error =>
     new Error(
@@ -89,10 +76,9 @@ export const loadOptional = async (
   try {
     return await Promise.all(names.map(async (name) => load(name)));
   } catch (error) {
-    const [them, are] = names.length === 1 ? ['its package', 'is'] : ['its packages', 'are'];
     const why = isMissing(error)
-      ? `${are} not installed`
+      ? 'are not installed'
       : `could not be loaded (${errorText(error)})`;
-    throw refuse(`${them} ${why}`, false, error);
+    throw refuse(`its packages ${why}`, false, error);
   }
 };

@@ -17,3 +17,17 @@ export const codeOf = ({ code, values }: CodedRefusal): CodedRefusal => ({
   code,
   ...(values && { values }),
 });
+
+/** The answer of a function that does not do what it was asked: an endpoint says it with 409, or 503. */
+export class Refused {
+  readonly refusal: Refusal;
+
+  constructor(
+    message: string,
+    code: RefusalCode,
+    values?: RefusalValues,
+    readonly status: 409 | 503 = 409
+  ) {
+    this.refusal = refusal(message, code, values);
+  }
+}

@@ -15,8 +15,7 @@ const withoutQuotes = (error: Error): string =>
 
 /**
  * The loggable part of an error: its name, its code and a capped message of one line, without
- * credentials. Never a driver's text: it holds the whole statement with its values, which are payloads
- * and secrets.
+ * credentials. Never a driver's text, which holds the statement with its values.
  */
 export const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return oneLine(String(error));
@@ -29,10 +28,7 @@ export const errorText = (error: unknown): string => {
   return oneLine([...known, text].filter(Boolean).join(' '));
 };
 
-/**
- * One line of text that every database takes, whatever a site's own fields hold: the write must not
- * fail because of a label.
- */
+/** One line of text that every database takes, so that no write fails because of a label. */
 export const lineOf = (value: unknown, maximum: number): string => {
   if (typeof value !== 'string' && typeof value !== 'number') return '';
   const line = String(value)
@@ -54,6 +50,15 @@ export const isoTimeOrNull = (epochMs: number | string | null | undefined): stri
 export const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The value of a text in JSON; undefined if it is no JSON. */
+export const jsonIn = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+};
+
 const cellOf = (value: string): string =>
   /[",\r\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
 
@@ -65,6 +70,7 @@ export const csvLine = (cells: readonly (string | number)[]): string =>
 export const noFormula = (text: string): string => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
 
 export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
 
 /** The beginning of the hour of UTC that a time is in; both in epoch milliseconds. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
@@ -93,8 +99,7 @@ const SHAPES =
 
 /**
  * Takes credentials out of text that is shown or logged: tokens in URLs, schemes, known shapes. In time
- * linear to the text, which may be anybody's: no expression here goes over a run of characters once for
- * each place in it.
+ * linear to the text: no expression here goes over a run of characters once for each place in it.
  */
 export const redactText = (text: string): string =>
   text
@@ -104,16 +109,13 @@ export const redactText = (text: string): string =>
     .replace(SHAPES, REDACTED);
 
 /** Properties that drivers put on their errors; each has some of them. */
-interface DriverError extends Error {
-  code?: unknown;
-  errno?: unknown;
-  sql?: unknown;
-  sqlState?: unknown;
-  severity?: unknown;
-  constraint?: unknown;
-  table?: unknown;
-  column?: unknown;
-}
+type DriverError = Error &
+  Partial<
+    Record<
+      'code' | 'errno' | 'sql' | 'sqlState' | 'severity' | 'constraint' | 'table' | 'column',
+      unknown
+    >
+  >;
 
 /** How knex begins a message: with the statement, its values filled in. */
 const STATEMENT =
@@ -148,11 +150,7 @@ const SAFE_PARTS = [
 
 const safePart = (message: string): string | undefined => {
   const end = message.slice(-300);
-  for (const pattern of SAFE_PARTS) {
-    const found = pattern.exec(end)?.[1];
-    if (found) return found;
-  }
-  return undefined;
+  return SAFE_PARTS.map((pattern) => pattern.exec(end)?.[1]).find(Boolean);
 };
 
 const word = (value: unknown): string | undefined =>
@@ -176,13 +174,11 @@ export const framesOf = (error: Error): string =>
     .join('\n');
 
 /**
- * Takes the statement and its values out of a driver's error, in place: name, codes and the names of the
- * schema stay, so that a caller that catches it can still tell what happened. An error that is thrown
- * through somebody else's write ends in the host's log unchanged.
+ * Takes the statement and its values out of a driver's error, in place: thrown through somebody else's
+ * write it ends in the host's log. Its name, its codes and the names of the schema stay.
  */
 export const dropStatement = (error: unknown): void => {
   if (!isDatabaseError(error)) return;
-  const { code, severity } = error;
   const message = describeDatabaseError(error);
   const frames = framesOf(error);
   // `detail` and `where` quote the row, `sql` and `sqlMessage` the statement.
@@ -191,21 +187,14 @@ export const dropStatement = (error: unknown): void => {
   }
   error.message = message;
   error.stack = `${error.name}: ${message}\n${frames}`;
-  Object.assign(error, { code, ...(severity !== undefined && { severity }) });
 };
-
-/** Writes one line of the level `debug`. */
-type DebugLog = (line: string) => void;
 
 /**
  * Writes a line of the level `debug`; null if the host's log leaves that level out:
- * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A loop asks once, before it begins.
- *
- * A line names what it is about by the plugin's own ids, with states, causes and times; never a
- * body, an address, a secret, a person, or an id that a till gave.
- * docs/operations.md#one-delivery-in-the-log.
+ * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A line has the plugin's own ids, states,
+ * causes and times; never a body, an address, a secret, a person, or an id that a till gave.
  */
-export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): DebugLog | null =>
+export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): ((line: string) => void) | null =>
   // A site may give its log levels of its own, and then there may be no `debug`.
   log.isDebugEnabled?.() === true ? (line) => void log.debug(`switchboard: ${line}`) : null;
 

@@ -1,38 +1,24 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createFaultLog } from '../database/retry';
+import { Signal, stopWithin, whenIdle } from '../runtime/background-work';
 import { TimeSlice } from '../runtime/event-loop';
-import { IDLE_LOOK_MS, Recorder, Signal, STOP_MARGIN_MS, stopWithin } from './recorder';
-import type { GroupHandler, Turn, WorkerLog, WorkStore } from './types';
+import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
+import type { GroupHandler, Turn, WorkerOptions } from './types';
 import type { Lease } from '../queue/queue';
 
-export interface BatchWorkerOptions<L extends Lease> {
-  name: string;
-  store: WorkStore<L>;
-  log: WorkerLog;
+export interface BatchWorkerOptions<L extends Lease> extends WorkerOptions<L> {
   /** Rows that are claimed of one group at once. */
   claimAtOnce: number;
-  /** How much of a lease must be left for work to be started, in milliseconds. */
-  reserveMs: number;
-  pollMs: number;
   /** How long batches are kept while the database is away, in milliseconds. */
   keepMs: number;
-  /** Says to the scheduler that more can be worked on now. */
-  announce(): void;
   /**
    * Works on all of them together, in one transaction if it can. Called with what was claimed since
    * the last call, of whatever groups, and again with the same where the database was away.
    */
   consume(leases: readonly L[]): Promise<void>;
-  /** Called with the claimed rows, before any of them starts. */
-  onClaimed?(leases: readonly L[]): void;
-  /** Called with the rows that waited too long to be worked on under their lease. */
-  onLate?(leases: readonly L[]): void;
 }
 
 /** Groups that may have a turn at once: their rows share batches, so more of them wait for each other. */
 const TURNS_AT_ONCE = 8;
-/** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
-const LOOK_AGAIN_MS = 100;
 /** How long a turn waits for the batches before it lets others have one, in milliseconds. */
 const BATCH_WAIT_MS = 500;
 
@@ -54,10 +40,10 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     this.batches = new Recorder<L>({
       name: options.name,
       keepMs: options.keepMs,
-      logFault: createFaultLog(options.log, Date.now),
+      logFault: createFaultLog(options.log),
       record: (leases) => this.record(leases),
       onDone: (wasFull) => {
-        if (wasFull) options.announce();
+        if (wasFull) options.announce(null);
         this.done.give();
       },
     });
@@ -71,7 +57,7 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     return this.options.store.dueTimes();
   }
 
-  async work(groups: readonly number[]): Promise<number> {
+  async work(groups: readonly number[]): Promise<void> {
     const slice = new TimeSlice();
     let isMoreDue = false;
     for (const group of groups) {
@@ -80,7 +66,7 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
       if (slice.isOver()) await slice.next();
     }
     // Locked rows are passed over: only a look tells that nothing more is due.
-    return this.now() + (isMoreDue ? 0 : LOOK_AGAIN_MS);
+    this.options.announce(null, this.now() + (isMoreDue ? 1 : LOOK_AGAIN_MS));
   }
 
   async takeTurn(group: number, turn: Turn): Promise<number | null> {
@@ -98,12 +84,8 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     this.stopping = true;
     this.done.give();
     this.batches.hurry();
-    return stopWithin(this.options.reserveMs + STOP_MARGIN_MS, this.end());
-  }
-
-  private async end(): Promise<void> {
-    while (this.claiming > 0 || this.batches.isBusy())
-      await sleep(IDLE_LOOK_MS, undefined, { ref: false });
+    const isBusy = () => this.claiming > 0 || this.batches.isBusy();
+    return stopWithin(this.options.reserveMs + STOP_MARGIN_MS, whenIdle(isBusy));
   }
 
   private async record(leases: readonly L[]): Promise<void> {
@@ -111,7 +93,8 @@ export class BatchWorker<L extends Lease> implements GroupHandler {
     const now = this.now();
     const isHeld = ({ leaseUntil }: L) => leaseUntil - now >= this.options.reserveMs;
     const held = leases.filter(isHeld);
-    if (held.length < leases.length) this.options.onLate?.(leases.filter((one) => !isHeld(one)));
+    const late = leases.filter((one) => !isHeld(one));
+    if (late.length > 0) this.options.onUnstarted?.(late);
     if (held.length > 0) await this.options.consume(held);
   }
 

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog } from '../database/retry';
+import { BackgroundWork } from '../runtime/background-work';
+import { nextTurn } from '../runtime/event-loop';
 import type { GroupHandler, Scheduler, WorkerLog } from './types';
 
 const RETRY_AFTER_ERROR_MS = 1000;
@@ -13,91 +15,80 @@ const LONGEST_REST_MS = 250;
  * and every `pollMs` while work waits. A group that is announced by name is worked on at once.
  */
 export class Loop {
-  private readonly logFault: (what: string, error: unknown) => void;
+  private readonly looks: BackgroundWork;
   private stopped = false;
-  private looking = false;
-  private lookAgain = false;
   private timer: NodeJS.Timeout | undefined;
   private wakesAt = Number.POSITIVE_INFINITY;
-  /** The earliest time that was announced during a look, which may have asked for due times before. */
-  private announcedFor = Number.POSITIVE_INFINITY;
   /** Groups that were announced by name since the last look; null: any may have work. */
   private announced: Set<number> | null = new Set();
 
   constructor(
-    private readonly name: string,
-    private readonly handler: Omit<GroupHandler, 'turns'>,
+    name: string,
+    private readonly handler: Omit<GroupHandler, 'turns' | 'takeTurn'>,
     log: WorkerLog,
-    private readonly detached: Detached
+    detached: Detached
   ) {
-    this.logFault = createFaultLog(log, Date.now);
+    const logFault = createFaultLog(log);
+    this.looks = new BackgroundWork({
+      detached,
+      pass: () => this.lookAtAnnounced(),
+      failed: (error) => {
+        // The host may have closed the database by then.
+        if (this.stopped) return;
+        logFault(`${name}: looking for work failed`, error);
+        this.sleepUntil(handler.now() + RETRY_AFTER_ERROR_MS);
+      },
+    });
   }
 
   /** @param group the one that may have work; any by default */
   announce(at: number, group: number | null = null): void {
     if (at <= this.handler.now()) this.look(group);
-    else if (this.looking) this.announcedFor = Math.min(this.announcedFor, at);
     else if (at < this.wakesAt) this.sleepUntil(at);
   }
 
   stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
+    // A look that the database does not answer keeps nobody from stopping.
+    void this.looks.stop();
     return this.handler.stop();
   }
 
   private look(group: number | null): void {
-    if (this.stopped) return;
     if (group === null) {
       this.wakesAt = Number.POSITIVE_INFINITY;
       this.announced = null;
     } else this.announced?.add(group);
-    if (this.looking) {
-      this.lookAgain = true;
-      return;
-    }
-    this.looking = true;
-    // A macrotask later, so that many announcements of one tick are one look.
-    this.detached(() => setImmediate(() => void this.lookUntilQuiet()));
+    this.looks.wake();
   }
 
-  private async lookUntilQuiet(): Promise<void> {
-    try {
-      do {
-        this.lookAgain = false;
-        const started = performance.now();
-        const next = Math.min(await this.lookOnce(), this.announcedFor);
-        this.announcedFor = Number.POSITIVE_INFINITY;
-        if (next < this.wakesAt) this.sleepUntil(next);
-        const took = performance.now() - started;
-        // A look over thousands of groups is expensive: half of the time is left to what was claimed.
-        if (this.lookAgain && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
-      } while (this.lookAgain && !this.stopped);
-    } catch (error) {
-      // The host may have closed the database by then.
-      if (this.stopped) return;
-      this.logFault(`${this.name}: looking for work failed`, error);
-      this.sleepUntil(this.handler.now() + RETRY_AFTER_ERROR_MS);
-    } finally {
-      this.looking = false;
-    }
-  }
-
-  /** @returns when to look again */
-  private async lookOnce(): Promise<number> {
-    const { announced: named, handler } = this;
+  private async lookAtAnnounced(): Promise<void> {
+    // So that many announcements of one tick are one look.
+    await nextTurn();
+    const { announced } = this;
+    if (announced?.size === 0) return;
     this.announced = new Set();
+    const started = performance.now();
     // Work that was just committed is in the groups that were announced: nothing else has to be asked for.
-    if (named) return (await handler.work([...named])) ?? Number.POSITIVE_INFINITY;
+    if (announced) await this.handler.work([...announced]);
+    else await this.lookAtAll();
+    const took = performance.now() - started;
+    const isMore = this.announced === null || this.announced.size > 0;
+    // A look over thousands of groups is expensive: half of the time is left to what was claimed.
+    if (isMore && took > LONG_LOOK_MS) await sleep(Math.min(took, LONGEST_REST_MS));
+  }
+
+  private async lookAtAll(): Promise<void> {
+    const { handler } = this;
     const due = await handler.dueTimes();
     const at = handler.now();
     // The group that has waited longest first, so that what a node can do at once is shared in turn.
     const inOrder = [...due].sort((a, b) => a[1] - b[1]);
     const dueNow = inOrder.filter(([, time]) => time <= at).map(([group]) => group);
-    const again = dueNow.length > 0 ? await handler.work(dueNow) : null;
-    handler.looked?.(due);
-    const [, later] = inOrder[dueNow.length] ?? [];
-    return Math.min(later ?? Number.POSITIVE_INFINITY, again ?? Number.POSITIVE_INFINITY);
+    if (dueNow.length > 0) await handler.work(dueNow);
+    const [, later = Number.POSITIVE_INFINITY] = inOrder[dueNow.length] ?? [];
+    if (later < this.wakesAt) this.sleepUntil(later);
   }
 
   private sleepUntil(time: number): void {
@@ -126,7 +117,7 @@ export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Sch
       const ending = kind === undefined ? [...loops.keys()] : [kind];
       await Promise.all(ending.map((one) => loops.get(one)?.stop()));
     },
-    // There is nothing but timers, which end with `stop`.
+    // Timers end with `stop`.
     close: async () => {},
   };
 };

@@ -16,36 +16,27 @@ interface Group<L> {
   tookMs: number | null;
 }
 
-/**
- * Rows are claimed ahead for so long, in milliseconds: where rows take 5 ms a claim of as many as
- * there are slots would be used up before the next one is there.
- */
+/** Rows are claimed ahead for so long, in milliseconds: quick ones would be used up before the next claim. */
 const AHEAD_MS = 50;
 /** A group of which one row takes less is quick, in milliseconds. */
 const QUICK_MS = 40;
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
-
 /** A group that was asked to go slower may do twice as much after each of these without another such answer. */
 const SLOW_FOR_MS = 60_000;
 
 const byDue = (a: Lease, b: Lease): number => a.dueAt - b.dueAt || a.id - b.id;
 
 /**
- * Decides what runs. A cap for the node, a cap for each group, and a smaller one for a group that
- * fails: a dead receiver holds a slot for the whole deadline, and a handful of them must not hold them
- * all.
+ * Decides what runs. A cap for the node, a cap for each group, and a smaller one for a group that fails:
+ * a dead receiver holds a slot for the whole deadline, and a handful of them must not hold them all.
  */
 export class GroupSlots<L extends Lease> {
   private readonly groups = new Map<number, Group<L>>();
-
   /** Groups with a row that waits and a free slot, in turn. */
   private readonly ready = new Set<number>();
-
   private running = 0;
-
   private waiting = 0;
-
   /** Rows that claims under way may bring. */
   private reserved = 0;
 
@@ -76,15 +67,11 @@ export class GroupSlots<L extends Lease> {
   private of(id: number): Group<L> {
     const { cap: own, ahead = true } = this.limitsOf(id);
     const cap = own ?? this.groupCap;
-    let group = this.groups.get(id);
-    if (!group) {
-      group = { running: 0, limit: cap, cap, ahead, slowed: null, waiting: [], tookMs: null };
-      this.groups.set(id, group);
-    }
-    if (group.cap !== cap) {
-      group.limit = group.limit === group.cap ? cap : Math.min(group.limit, cap);
-      group.cap = cap;
-    }
+    const fresh = { running: 0, limit: cap, cap, ahead, slowed: null, waiting: [], tookMs: null };
+    const group: Group<L> = this.groups.get(id) ?? fresh;
+    this.groups.set(id, group);
+    group.limit = group.limit === group.cap ? cap : Math.min(group.limit, cap);
+    group.cap = cap;
     group.ahead = ahead;
     return group;
   }
@@ -93,10 +80,7 @@ export class GroupSlots<L extends Lease> {
     if (group.waiting.length > 0 && group.running < group.limit) this.ready.add(id);
   }
 
-  /**
-   * The number of rows to have waiting: as many as the group has slots, and more if they are quick. A
-   * group that fails gets none in advance: each would sit through its lease.
-   */
+  /** How many rows to have waiting: as many as the group has slots, more if they are quick, none if it fails. */
   private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
     if (limit < cap || !ahead) return 0;
     if (tookMs === null) return cap;
@@ -110,10 +94,7 @@ export class GroupSlots<L extends Lease> {
     return tookMs !== null && tookMs < QUICK_MS;
   }
 
-  /**
-   * How many more rows may be claimed of all groups: twice what may run at once in all, because
-   * what is claimed waits for its lease to end where the process is killed.
-   */
+  /** How many more rows may be claimed: of twice what may run, because a kill delays all that is claimed. */
   get room(): number {
     return Math.max(0, 2 * this.nodeCap - this.busy - this.reserved);
   }
@@ -124,8 +105,7 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * How many rows of a group to claim: its free slots and some ahead, so that a slot that
-   * empties finds the next row waiting instead of waiting for a claim. None while enough wait.
+   * How many rows of a group to claim: for its free slots and some ahead, none while enough wait.
    * @param planned rows that are about to be claimed of other groups
    */
   roomFor(id: number, planned = 0): number {
@@ -200,7 +180,8 @@ export class GroupSlots<L extends Lease> {
   finish(id: number, healthy: boolean | null, tookMs?: number): void {
     const group = this.of(id);
     if (tookMs !== undefined) {
-      group.tookMs = group.tookMs === null ? tookMs : group.tookMs * (1 - LATEST) + tookMs * LATEST;
+      const before = group.tookMs ?? tookMs;
+      group.tookMs = before * (1 - LATEST) + tookMs * LATEST;
     }
     group.running -= 1;
     this.running -= 1;

@@ -1,5 +1,4 @@
 import type { App } from '../app';
-import { createDetached } from '../database/connection';
 import { createBullmqScheduler, loadBullmq } from './bullmq/scheduler';
 import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';
@@ -9,22 +8,13 @@ import type { Scheduler } from './types';
  * then no part of a write's transaction.
  * @throws Error that says what to install if the packages of the site's engine are missing
  */
-export const createScheduler = async ({
-  log,
-  options: {
-    scheduler: { engine, redis, prefix },
-  },
-  site,
-}: Pick<App, 'log' | 'options' | 'site'>): Promise<Scheduler> => {
-  const detached = createDetached();
+export const createScheduler = async (
+  app: Pick<App, 'detached' | 'log' | 'options' | 'site'>
+): Promise<Scheduler> => {
+  const { detached, log, site } = app;
+  const { engine, redis, prefix } = app.options.scheduler;
   if (engine === 'database') return createEmbeddedScheduler(log, detached);
   const packages = await loadBullmq();
-  return createBullmqScheduler({
-    packages,
-    redis,
-    prefix,
-    site: () => site.instance,
-    log,
-    detached,
-  });
+  const siteId = () => site.instance;
+  return createBullmqScheduler({ packages, redis, prefix, site: siteId, log, detached });
 };

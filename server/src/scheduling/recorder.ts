@@ -3,21 +3,19 @@ import { isInfrastructureFault } from '../database/retry';
 
 const RECORD_AT_ONCE = 200;
 const FULL = 1000;
-/**
- * An outcome that waits longer than this says that recording lags behind. Rows that are claimed meanwhile
- * would lose their leases before they are recorded, and be done again.
- */
+/** If an outcome waits longer, rows that are claimed meanwhile would lose their leases before they are recorded. */
 const LAG_MS = 2000;
 /**
- * The least time between two recordings. A commit is the most expensive part of a row; a busy node pays
- * it once for all outcomes of that time. The first outcome after a pause is recorded at once.
+ * The least time between two recordings: a busy node pays one commit, the most expensive part of a row,
+ * for all outcomes of that time. The first outcome after a pause is recorded at once.
  */
 const GATHER_MS = 50;
-/**
- * If recording takes long, because the database or this process is busy, as much time passes before the
- * next one, up to this: fewer and larger ones reduce the load.
- */
+/** If recording takes long, as much time passes before the next one, up to this: that reduces the load. */
 const LONGEST_REST_MS = 100;
+/** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
+export const LOOK_AGAIN_MS = 100;
+/** How long beyond the time of one piece of work a stop may take, in milliseconds. */
+export const STOP_MARGIN_MS = 5000;
 /** Pauses between tries while the database is away. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 4000;
@@ -36,18 +34,16 @@ interface RecorderOptions<Outcome> {
   now?: () => number;
 }
 
-/** Gathers what came of rows and has it recorded in batches, one after the other. */
+/** Gathers the outcomes of rows and has them recorded in batches, one after the other. */
 export class Recorder<Outcome> {
+  /** The batch that is being recorded comes first. */
   private readonly backlog: { outcome: Outcome; since: number }[] = [];
-  /** Since when the batch that is being recorded has waited. */
-  private batchSince: number | null = null;
   private recording = false;
   private wasFull = false;
   private hurrying = false;
   private isAwaited = false;
-  private isLast = false;
-  /** The pause in which outcomes gather. */
-  private pause = new AbortController();
+  /** Ends the pause in which outcomes gather. */
+  private noMore = new AbortController();
   /** When the next recording may begin. */
   private next = Number.NEGATIVE_INFINITY;
   private readonly now: () => number;
@@ -62,11 +58,9 @@ export class Recorder<Outcome> {
     this.isAwaited ||= awaited;
   }
 
-  /** Nothing is under way that could keep an outcome company: what is awaited is recorded at once. */
+  /** Nothing is under way that could keep an outcome company: an awaited one is recorded at once. */
   expectNoMore(): void {
-    if (!this.isAwaited) return;
-    this.isLast = true;
-    this.pause.abort();
+    if (this.isAwaited) this.noMore.abort();
   }
 
   /** Starts recording what has gathered, if it does not already. */
@@ -80,8 +74,9 @@ export class Recorder<Outcome> {
 
   /** So much waits, or for so long, that no more work should be started; `onDone` tells when it may. */
   isFull(): boolean {
-    const oldest = this.batchSince ?? this.backlog[0]?.since ?? Number.POSITIVE_INFINITY;
-    const full = this.backlog.length >= FULL || this.now() - oldest > LAG_MS;
+    const { backlog } = this;
+    const oldest = backlog[0]?.since ?? Number.POSITIVE_INFINITY;
+    const full = backlog.length >= FULL || this.now() - oldest > LAG_MS;
     this.wasFull ||= full;
     return full;
   }
@@ -94,13 +89,11 @@ export class Recorder<Outcome> {
   private async gather(): Promise<void> {
     const waited = this.now() - (this.backlog[0]?.since ?? this.now());
     const pause = waited > LAG_MS / 2 ? 0 : this.next - this.now();
-    const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying || this.isLast;
-    if (pause > 0 && !isEnough) {
-      this.pause = new AbortController();
-      await sleep(pause, undefined, { signal: this.pause.signal }).catch(() => {});
-    }
+    const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying;
+    const { signal } = this.noMore;
+    if (pause > 0 && !isEnough) await sleep(pause, undefined, { signal }).catch(() => {});
     this.isAwaited = false;
-    this.isLast = false;
+    if (signal.aborted) this.noMore = new AbortController();
   }
 
   /**
@@ -114,13 +107,12 @@ export class Recorder<Outcome> {
     let hurriedTries = 0;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
       try {
-        await record(batch);
-        return;
+        return await record(batch);
       } catch (error) {
         logFault(`${name}: ${batch.length} outcomes could not be recorded`, error);
-        if (!isInfrastructureFault(error) || this.now() > keepUntil) return;
         if (this.hurrying) hurriedTries += 1;
-        if (hurriedTries >= TRIES_IN_A_HURRY) return;
+        const isGivenUp = this.now() > keepUntil || hurriedTries >= TRIES_IN_A_HURRY;
+        if (isGivenUp || !isInfrastructureFault(error)) return;
       }
       await sleep(this.hurrying ? FIRST_PAUSE_MS : pause);
     }
@@ -130,13 +122,12 @@ export class Recorder<Outcome> {
     this.recording = true;
     while (this.backlog.length > 0) {
       await this.gather();
-      const batch = this.backlog.splice(0, RECORD_AT_ONCE);
-      this.batchSince = batch[0]?.since ?? null;
+      const batch = this.backlog.slice(0, RECORD_AT_ONCE);
       const begun = this.now();
       await this.recordBatch(batch.map(({ outcome }) => outcome));
+      this.backlog.splice(0, batch.length);
       const took = this.now() - begun;
       this.next = begun + Math.max(GATHER_MS, took + Math.min(took, LONGEST_REST_MS));
-      this.batchSince = null;
     }
     this.recording = false;
     const full = this.wasFull;
@@ -144,58 +135,3 @@ export class Recorder<Outcome> {
     this.options.onDone(full);
   }
 }
-
-/** Work waits for it until something changes, then checks the state itself. */
-export class Signal {
-  private readonly waiting = new Set<() => void>();
-  private given = 0;
-
-  /** Wakes everybody who waits now. */
-  give(): void {
-    this.given += 1;
-    for (const wake of [...this.waiting]) wake();
-  }
-
-  /** How often it was given so far. */
-  count(): number {
-    return this.given;
-  }
-
-  /**
-   * Waits until it was given more often than `seen`, but no longer than that: a signal that came
-   * between a look and the wait is not missed.
-   * @returns whether it was
-   */
-  since(seen: number, milliseconds: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      if (this.given !== seen) {
-        resolve(true);
-        return;
-      }
-      const end = (came: boolean): void => {
-        clearTimeout(timer);
-        this.waiting.delete(wake);
-        resolve(came);
-      };
-      const wake = () => end(true);
-      const timer = setTimeout(end, milliseconds, false);
-      this.waiting.add(wake);
-    });
-  }
-}
-
-/**
- * Waits for `ending`, but no longer than that: a database that does not answer must not keep the
- * process alive.
- */
-export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
-  const ended = new AbortController();
-  const deadline = sleep(milliseconds, undefined, { signal: ended.signal }).catch(() => {});
-  await Promise.race([ending, deadline]).finally(() => ended.abort());
-};
-
-/** How long beyond the time of one piece of work a stop may take, in milliseconds. */
-export const STOP_MARGIN_MS = 5000;
-
-/** How often a worker that is to stop looks whether all that it had begun is done, in milliseconds. */
-export const IDLE_LOOK_MS = 10;

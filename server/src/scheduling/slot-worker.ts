@@ -1,27 +1,34 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/queue';
+import { stopWithin, whenIdle } from '../runtime/background-work';
 import { TimeSlice } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
-import { IDLE_LOOK_MS, Recorder, STOP_MARGIN_MS, stopWithin } from './recorder';
-import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerLog } from './types';
+import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
+import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from './types';
 
 /** Groups that are claimed with one statement. */
 const GROUPS_AT_ONCE = 32;
 /** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
-/** When to look whether something of a group is due, of which fewer rows were brought than asked for. */
-const LOOK_AGAIN_MS = 100;
 /** The wait after a claim that failed. */
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
 const MAX_SEPARATE = 2;
 
-export interface SlotWorkerOptions<L extends Lease, Outcome> {
-  name: string;
+/** An outcome, as far as it says something about its group. */
+interface Judgement {
+  /** It speaks for its group: a failing group gets fewer slots until it recovers. */
+  healthy: boolean;
+  /** Its group asks to go slower, where it is unhealthy. */
+  slows?: boolean;
+  /** Other work waits for it to be recorded. */
+  awaited?: boolean;
+}
+
+/** Below 0 `reserveMs` lets rows wait for longer than the claim's lease, which is prolonged meanwhile. */
+export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptions<L> {
   store: CappedWorkStore<L>;
-  log: WorkerLog;
   detached: Detached;
   /** Pieces of work under way at once on this node. */
   concurrency: number;
@@ -29,70 +36,52 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> {
   concurrencyPerGroup: number;
   /** The current limits of a group's own. */
   limitsOf?(group: number): GroupLimits;
-  /**
-   * How much of the lease that a claim gave must be left for work to be started, in milliseconds; else it
-   * is given back. Below 0 where it may wait for longer than that: leases are prolonged meanwhile.
-   */
-  reserveMs: number;
+  /** A group that is claimed of before others: somebody waits for it. */
+  first?: number;
   /** How often leases of what waits and of what is under way are prolonged, in milliseconds. */
   renewMs: number;
   /** How long one piece of work may take, in milliseconds. */
   longestMs: number;
-  pollMs: number;
-  /**
-   * Says to the scheduler that more of a group, or of any (`null`), can be worked on now, or from a
-   * time on, epoch milliseconds of the store's clock.
-   */
-  announce(group: number | null, at?: number): void;
   /** Does one piece of work. `null`: nothing to record, it is left to its lease. */
   perform(lease: L): Promise<Outcome | null>;
-  /** True if an outcome speaks for its group: a failing group gets fewer slots until it recovers. */
-  healthy(outcome: Outcome): boolean;
-  /** True if it asks to go slower; only called for unhealthy ones. */
-  slows?(outcome: Outcome): boolean;
-  /** True if other work waits for an outcome to be recorded. */
-  awaited?(outcome: Outcome): boolean;
+  judge(outcome: Outcome): Judgement;
   /**
    * Records outcomes. Called with what has gathered since the last call, and again with the same
    * where the database was away: what a lost lease or an earlier call settled must change nothing.
    */
   record(outcomes: readonly Outcome[]): Promise<void>;
-  /** Called with the claimed rows, before any of them starts. */
-  onClaimed?(leases: readonly L[]): void;
-  /** Called with rows that were given back, because their lease or the worker's time was nearly over. */
-  onGivenBack?(leases: readonly L[]): void;
   /** When groups are due, where that is not what the store says. */
   dueTimes?(): Promise<ReadonlyMap<number, number>>;
   /** Ends concurrent work, once all outcomes are recorded. */
   onStop?(): Promise<void>;
 }
 
-/** Called with the group of each row that left its slot; null: anything else that turns may wait for. */
-type EndListener = (group: number | null, wasPerformed: boolean) => void;
+const NEVER = Number.POSITIVE_INFINITY;
 
 interface HeldLease {
-  /** When it was prolonged last, on a clock that only goes forward. */
+  /** When it was prolonged last, on a clock that only goes forward; `NEVER`: it is not to be. */
   renewedAt: number;
   /** It holds no slot any more: its outcome is to be recorded. */
   isDone: boolean;
 }
 
 /**
- * Keeps a node's hands full: claims due rows of groups, performs them side by side within the caps, and
- * records the outcomes in batches. One instance a kind of work.
+ * Claims due rows of groups, performs them side by side within the caps, and records the outcomes in
+ * batches. One instance a kind of work.
  *
  * Groups of which more may be due stand in a row. Whenever there is room, the first of them are claimed
- * of in one statement, each for its share; a group that has more than it was given goes to the end of
- * the row. Leases are prolonged until their outcomes are recorded, so that none need last as long as the
- * longest work: what a killed process held is soon somebody else's.
+ * of in one statement, each for its share; one that has more goes to the end of the row. Leases are
+ * prolonged until their outcomes are recorded, so that rows of a killed process are soon somebody else's.
  */
 export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   readonly pollMs: number;
   readonly turns: { groups: number; nodes: number };
   readonly slots: GroupSlots<L>;
   stopping = false;
+  /** The turns that an engine makes of it which shares groups with other nodes. */
+  shared: { wake(): void; finished(group: number, wasPerformed: boolean): void } | null = null;
   private readonly logFault: (what: string, error: unknown) => void;
-  private readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
+  readonly recorder: Recorder<{ lease: L; outcome: Outcome }>;
   /** Claimed rows, until their outcome is recorded. */
   readonly leases = new Map<L, HeldLease>();
   private readonly renewing: NodeJS.Timeout;
@@ -106,23 +95,22 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private filling = false;
   /** The claim of several groups that is under way, or the last one. */
   private claimed = Promise.resolve();
-  private onEnded: EndListener | null = null;
   private claiming = 0;
   private startedThisTurn = false;
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
-    const { concurrency, concurrencyPerGroup, detached, name, renewMs } = options;
+    const { concurrency, concurrencyPerGroup, detached, limitsOf, name, renewMs } = options;
     this.pollMs = options.pollMs;
     this.turns = { groups: concurrency, nodes: concurrencyPerGroup };
-    this.slots = new GroupSlots<L>(concurrency, concurrencyPerGroup, undefined, options.limitsOf);
-    this.logFault = createFaultLog(options.log, Date.now);
+    this.slots = new GroupSlots<L>(concurrency, concurrencyPerGroup, undefined, limitsOf);
+    this.logFault = createFaultLog(options.log);
     this.recorder = new Recorder({
       name,
       record: (done) => this.record(done),
       logFault: this.logFault,
       onDone: (wasFull) => {
         if (wasFull) options.announce(null);
-        this.onEnded?.(null, false);
+        this.shared?.wake();
       },
     });
     this.renewing = setInterval(() => detached(() => void this.renew()), renewMs).unref();
@@ -132,58 +120,54 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     return this.options.store.now();
   }
 
-  dueTimes(): Promise<ReadonlyMap<number, number>> {
-    return this.options.dueTimes?.() ?? this.options.store.dueTimes();
+  async dueTimes(): Promise<ReadonlyMap<number, number>> {
+    const due = await (this.options.dueTimes?.() ?? this.options.store.dueTimes());
+    this.slots.forgetExcept(due);
+    return due;
   }
 
-  async work(due: readonly number[]): Promise<null> {
+  async work(due: readonly number[]): Promise<void> {
     for (const group of due) this.more.add(group);
     this.fill();
     await this.claimed;
-    return null;
-  }
-
-  /** For an engine that shares groups with other nodes. */
-  follow(listener: EndListener): void {
-    this.onEnded = listener;
-  }
-
-  looked(due: ReadonlyMap<number, number>): void {
-    this.slots.forgetExcept(due);
   }
 
   stop(): Promise<void> {
     this.stopping = true;
-    this.onEnded?.(null, false);
+    this.shared?.wake();
     this.recorder.hurry();
     const waiting = this.slots.dropWaiting();
     for (const lease of waiting) this.leases.delete(lease);
     this.unstarted.push(...waiting);
-    const end = this.end().then(() => this.options.onStop?.());
-    return stopWithin(this.options.longestMs + STOP_MARGIN_MS, end);
+    return stopWithin(this.options.longestMs + STOP_MARGIN_MS, this.end());
   }
 
-  /** True if nothing should be claimed for now, because recording lags behind. */
-  isHeldUp(): boolean {
-    return this.recorder.isFull();
+  private async end(): Promise<void> {
+    await whenIdle(() => this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy());
+    this.leases.clear();
+    clearInterval(this.renewing);
+    await this.giveBack(this.unstarted);
+    await this.options.onStop?.();
   }
 
   /** Claims rows, and starts them. */
-  async take(claim: () => Promise<L[]>): Promise<void> {
+  async take<Claimed extends { leases: L[] }>(claim: () => Promise<Claimed>): Promise<Claimed> {
     this.claiming += 1;
     try {
-      const leases = await claim();
+      const claimed = await claim();
+      const { leases } = claimed;
       this.options.onClaimed?.(leases);
       if (this.stopping) this.unstarted.push(...leases);
       else {
         const renewedAt = performance.now();
         for (const lease of leases) this.leases.set(lease, { renewedAt, isDone: false });
         this.slots.add(leases);
+        this.start();
       }
+      return claimed;
     } finally {
       this.claiming -= 1;
     }
-    this.start();
   }
 
   /** Claims of groups that may have more, for as long as there is room for it. */
@@ -209,15 +193,16 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
    */
   private plan(): GroupRoom[] {
     const { separate, more, slots } = this;
+    const { first = -1 } = this.options;
     const rooms: GroupRoom[] = [];
-    if (this.stopping || !slots.wantsRows || this.isHeldUp()) return rooms;
+    if (this.stopping || !slots.wantsRows || this.recorder.isFull()) return rooms;
     const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
     const share = Math.max(1, Math.ceil(slots.room / sharers));
     // More are passed over only if the node is full, or if many groups wait for a claim of their own.
     const mostLooks = 2 * this.options.concurrency + GROUPS_AT_ONCE;
     let planned = 0;
     let looked = 0;
-    for (const group of more) {
+    for (const group of more.has(first) ? new Set([first, ...more]) : more) {
       looked += 1;
       if (rooms.length === GROUPS_AT_ONCE || looked > mostLooks) break;
       const limit = Math.min(slots.roomFor(group, planned), share);
@@ -245,31 +230,21 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private async claim(rooms: readonly GroupRoom[]): Promise<void> {
     const { announce, name, store } = this.options;
     const requested = rooms.reduce((sum, { limit }) => sum + limit, 0);
-    const brought = new Map<number, number>();
+    let leases: readonly L[] = [];
     this.slots.reserve(requested);
     try {
-      await this.take(async () => {
-        const leases = await store.claim(rooms).finally(() => this.slots.reserve(-requested));
-        for (const { group } of leases) brought.set(group, (brought.get(group) ?? 0) + 1);
-        // Locked rows are passed over: only a look tells that nothing more is due.
-        if (leases.length < requested) announce(null, this.now() + LOOK_AGAIN_MS);
-        return leases;
-      });
+      ({ leases } = await this.take(async () => ({
+        leases: await store.claim(rooms).finally(() => this.slots.reserve(-requested)),
+      })));
+      // Locked rows are passed over: only a look tells that nothing more is due.
+      if (leases.length < requested) announce(null, this.now() + LOOK_AGAIN_MS);
     } catch (error) {
       this.logFault(`${name}: due rows could not be claimed`, error);
       announce(null, this.now() + FAILED_AGAIN_MS);
     }
     for (const { group, limit } of rooms) {
-      if ((brought.get(group) ?? 0) >= limit) this.more.add(group);
+      if (leases.filter((one) => one.group === group).length >= limit) this.more.add(group);
     }
-  }
-
-  private async end(): Promise<void> {
-    while (this.slots.busy > 0 || this.claiming > 0 || this.recorder.isBusy())
-      await sleep(IDLE_LOOK_MS, undefined, { ref: false });
-    this.leases.clear();
-    clearInterval(this.renewing);
-    await this.giveBack(this.unstarted);
   }
 
   /**
@@ -294,72 +269,70 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
 
   private async record(done: readonly { lease: L; outcome: Outcome }[]): Promise<void> {
     // A row that is being recorded must not be renewed: the two would wait for each other's rows.
-    for (const { lease } of done) {
-      this.leases.set(lease, { renewedAt: Number.POSITIVE_INFINITY, isDone: true });
-    }
+    for (const { lease } of done) this.leases.set(lease, { renewedAt: NEVER, isDone: true });
+    let isKept = false;
     try {
       await this.options.record(done.map(({ outcome }) => outcome));
     } catch (error) {
       // It is tried again until the database is back; what is given up comes back with its lease.
-      for (const { lease } of isInfrastructureFault(error) ? done : []) {
-        this.leases.set(lease, { renewedAt: Number.NEGATIVE_INFINITY, isDone: true });
-      }
+      isKept = isInfrastructureFault(error);
       throw error;
     } finally {
       for (const { lease } of done) {
-        if (this.leases.get(lease)?.renewedAt === Number.POSITIVE_INFINITY)
-          this.leases.delete(lease);
+        if (isKept) this.leases.set(lease, { renewedAt: Number.NEGATIVE_INFINITY, isDone: true });
+        else this.leases.delete(lease);
       }
     }
   }
 
   /** Performs one piece of work that holds a slot, and goes on with its group. */
   private async run(lease: L): Promise<void> {
+    const { announce, name, perform } = this.options;
     const since = performance.now();
-    const { healthy, wasPerformed } = await this.perform(lease);
-    const took = wasPerformed ? performance.now() - since : undefined;
+    let healthy: boolean | null = null;
+    let took: number | undefined;
+    try {
+      const outcome = await perform(lease);
+      if (outcome !== null) {
+        healthy = this.note(lease, outcome);
+        took = performance.now() - since;
+      }
+    } catch (error) {
+      this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
+      // A database that is away says nothing about the group.
+      if (!isInfrastructureFault(error)) healthy = false;
+    }
+    const wasPerformed = took !== undefined;
     this.slots.finish(lease.group, healthy, took);
     this.start();
     this.recorder.start();
     if (this.slots.busy === 0) this.recorder.expectNoMore();
-    this.onEnded?.(lease.group, wasPerformed);
+    this.shared?.finished(lease.group, wasPerformed);
     if (!wasPerformed) {
-      // Perhaps its group is off: only what is due tells whether to go on.
+      // The row comes back with its lease. Perhaps its group is off: only what is due tells that.
+      this.leases.delete(lease);
       this.more.delete(lease.group);
-      this.options.announce(null);
+      announce(null);
     }
     this.fill();
   }
 
-  /** @returns whether the work speaks for its group, null if it says nothing, and whether there was any */
-  private async perform(lease: L): Promise<{ healthy: boolean | null; wasPerformed: boolean }> {
-    const { awaited, healthy, name, perform, slows } = this.options;
-    try {
-      const outcome = await perform(lease);
-      if (outcome === null) {
-        this.leases.delete(lease);
-        return { healthy: null, wasPerformed: false };
-      }
-      const isHealthy = healthy(outcome);
-      if (!isHealthy && slows?.(outcome)) this.slots.slow(lease.group);
-      const held = this.leases.get(lease);
-      if (held) held.isDone = true;
-      this.recorder.add({ lease, outcome }, awaited?.(outcome));
-      return { healthy: isHealthy, wasPerformed: true };
-    } catch (error) {
-      this.leases.delete(lease);
-      this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
-      // A database that is away says nothing about the group; the row comes back with its lease.
-      return { healthy: isInfrastructureFault(error) ? null : false, wasPerformed: false };
-    }
+  /** Hands an outcome over to be recorded. @returns whether it speaks for its group */
+  private note(lease: L, outcome: Outcome): boolean {
+    const { awaited, healthy, slows } = this.options.judge(outcome);
+    if (!healthy && slows) this.slots.slow(lease.group);
+    const held = this.leases.get(lease);
+    if (held) held.isDone = true;
+    this.recorder.add({ lease, outcome }, awaited);
+    return healthy;
   }
 
   /** Puts unprocessed rows back to their place; else they come back with their lease. */
   private async giveBack(leases: readonly L[]): Promise<void> {
-    const { name, onGivenBack, store } = this.options;
+    const { name, onUnstarted, store } = this.options;
     try {
       await store.release(leases);
-      onGivenBack?.(leases);
+      onUnstarted?.(leases);
     } catch (error) {
       this.logFault(`${name}: ${leases.length} rows could not be given back`, error);
     }

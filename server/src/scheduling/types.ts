@@ -1,4 +1,3 @@
-import type { SlotWorker } from './slot-worker';
 import type { GroupRoom, Lease } from '../queue/queue';
 import type { CappedClaim, LeaseCap } from '../queue/limited-queue';
 
@@ -10,12 +9,11 @@ export interface Scheduler {
   /**
    * Says that work of a kind may be waiting from that time on (epoch milliseconds of the handler's
    * clock); of one group, or of any (`null`). For the moment after a commit: cheap, never throws,
-   * never waits. An announcement that is lost costs time and nothing else: every engine asks the
-   * handler for its due times by itself.
+   * never waits. A lost announcement only costs time: every engine also asks the handler for due times.
    */
   announce(kind: string, group: number | null, at: number): void;
   /** Serves a kind of work from now on, on this node. */
-  serve(kind: string, handler: ServedHandler): void;
+  serve(kind: string, handler: GroupHandler): void;
   /** Names of paused queues among those of these kinds; a site without queues has none. */
   pausedQueues(kinds: readonly string[]): Promise<string[]>;
   /** Takes no more work of a kind, or of any, and resolves when its handler has ended what it had begun. */
@@ -34,33 +32,21 @@ export interface GroupHandler {
   dueTimes(): Promise<ReadonlyMap<number, number>>;
   /**
    * Works on groups whose work is due, the one first that has waited longest, or that were announced
-   * by name.
-   * @returns when to look at them again; null if it will be announced, or only due times count.
+   * by name. Announces by itself when to look at them again, apart from due times.
    */
-  work(groups: readonly number[]): Promise<number | null>;
+  work(groups: readonly number[]): Promise<void>;
   /** How many groups may have a turn at once on this node, and how many nodes one group. */
   readonly turns: { groups: number; nodes: number };
-  /** Called with all due times once their groups were looked at. */
-  looked?(due: ReadonlyMap<number, number>): void;
+  /**
+   * Works on a group for a while, if an engine shares groups with other nodes, and at the same time as
+   * other groups: until nothing of it is due, nothing more fits, or the turn is over. Work that it began
+   * may go on after that. A slot worker leaves its turns to the engine.
+   * @returns when the group should have a turn again; null: nothing of it is due now.
+   */
+  takeTurn?(group: number, turn: Turn): Promise<number | null>;
   /** Ends what it had begun. */
   stop(): Promise<void>;
 }
-
-/** Works on groups in turns, if an engine shares them with other nodes. */
-export interface TurnTaker {
-  /**
-   * Works on a group for a while, at the same time as other groups and nodes: until nothing of it is due,
-   * nothing more fits, or the turn is over. Work that it began may go on after that.
-   * @returns when the group should have a turn again; null: nothing of it is due now.
-   */
-  takeTurn(group: number, turn: Turn): Promise<number | null>;
-}
-
-/** A worker of which the engine takes its turns by itself. */
-export type AnySlotWorker = SlotWorker<Lease, unknown>;
-
-/** The handlers that an engine can serve. */
-export type ServedHandler = (GroupHandler & TurnTaker) | AnySlotWorker;
 
 /** A turn of one group on this node, where an engine shares groups with other nodes. */
 export interface Turn {
@@ -84,10 +70,7 @@ export interface GroupLimits {
 export interface WorkStore<L extends Lease> {
   now(): number;
   dueTimes(): Promise<ReadonlyMap<number, number>>;
-  /**
-   * Takes due rows, so many of each group, those that have been due longest and in that order, under a
-   * lease that ends by itself.
-   */
+  /** Leases due rows, so many of each group, those that have been due longest and in that order. */
   claim(rooms: readonly GroupRoom[]): Promise<L[]>;
   /** Gives leased rows back unworked: due as they were before, held by nobody. */
   release(leases: readonly L[]): Promise<void>;
@@ -103,4 +86,24 @@ export interface CappedWorkStore<L extends Lease> extends WorkStore<L> {
 
 export interface WorkerLog {
   error(message: string): void;
+}
+
+/** Options of every worker. */
+export interface WorkerOptions<L extends Lease> {
+  /** The work's name in the log. */
+  name: string;
+  store: WorkStore<L>;
+  log: WorkerLog;
+  /** How much of the claim's lease must be left for work to be started, in milliseconds. */
+  reserveMs: number;
+  pollMs: number;
+  /**
+   * Says to the scheduler that more of a group, or of any (`null`), can be worked on now, or from a
+   * time on, epoch milliseconds of the store's clock.
+   */
+  announce(group: number | null, at?: number): void;
+  /** Called with the claimed rows, before any of them starts. */
+  onClaimed?(leases: readonly L[]): void;
+  /** Called with rows that were not started: too little was left of their lease, or of the worker's time. */
+  onUnstarted?(leases: readonly L[]): void;
 }

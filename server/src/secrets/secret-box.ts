@@ -2,16 +2,14 @@ import { errors } from '@strapi/utils';
 import type { App, Slot } from '../app';
 import { codeOf } from '../runtime/refusal';
 
-interface HostEncryption {
-  encrypt(value: string): string | null;
-  decrypt(value: string): string | null;
-}
-
 export const MISSING_KEY_HELP =
   "add `secrets: { encryptionKey: env('ENCRYPTION_KEY') }` to config/admin (admin.secrets.encryptionKey) and set ENCRYPTION_KEY in the environment";
 
-const host = ({ strapi }: Pick<App, 'strapi'>): HostEncryption =>
-  strapi.service('admin::encryption') as unknown as HostEncryption;
+const host = ({ strapi }: Pick<App, 'strapi'>) =>
+  strapi.service('admin::encryption') as unknown as Record<
+    'encrypt' | 'decrypt',
+    (value: string) => string | null
+  >;
 
 /** True if the site has the key that secrets are encrypted with. */
 export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>

@@ -5,6 +5,7 @@ import type {
   DocumentLine,
   LocationSummary,
   Stocktake,
+  StocktakeLine,
   Transfer,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
@@ -14,10 +15,10 @@ import { fieldError } from '../http/validation';
 import { isoTime } from '../runtime/text';
 import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
-import { type CountingInput, Ledger, type LedgerLine, stockChangeEvents } from './ledger';
+import { Ledger, type LedgerLine, stockChangeEvents } from './ledger';
 import type { Adjust, StocktakeInput, TransferInput } from './inputs';
 import { itemFromInput } from './items';
-import { locationFromInput } from './locations';
+import { locationFromInput, locationSummary, readLocations } from './locations';
 import {
   type Big,
   digestOf,
@@ -27,7 +28,6 @@ import {
   ITEMS_TABLE,
   LEVELS_TABLE,
   type LocationRow,
-  LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
 } from './tables';
@@ -36,11 +36,10 @@ import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
 
-/** A line of the ledger with its item. */
 type LineRow = MovementRow & { item_id: Big; sku: string; item_name: string | null };
 
 /** The time that a client gives, or now. @throws ValidationError (400) where it lies ahead */
-export const timeOf = (occurredAt: number | undefined): number => {
+const timeOf = (occurredAt: number | undefined): number => {
   const now = Date.now();
   if (occurredAt !== undefined && occurredAt > now) {
     throw fieldError('occurred_at', refusal('must not lie in the future', 'future'));
@@ -54,7 +53,6 @@ export const writeAndPublish = async (tx: Tx, app: App, ledger: Ledger): Promise
   await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
 };
 
-/** A line as a client asks for it. */
 interface LineInput {
   item: ItemRow;
   quantity: number;
@@ -75,29 +73,32 @@ const readLines = async (
   return lines;
 };
 
-const summaryOfLocation = (row: LocationRow | undefined): LocationSummary => ({
-  id: Number(row?.id ?? 0),
-  code: row?.code ?? '',
-  name: row?.name ?? '',
-});
-
 const itemOfLine = (line: LineRow): DocumentLine['item'] => ({
   id: Number(line.item_id),
   sku: line.sku,
   name: line.item_name,
 });
 
+/** A line of a count, with the level before and after it. */
+const countedLine = (
+  item: DocumentLine['item'],
+  { quantity, effect, reason }: Pick<LineRow, 'quantity' | 'effect' | 'reason'>,
+  after: number
+): StocktakeLine => {
+  const before = after - Number(effect);
+  return { item, counted: Number(quantity), before, after, reason };
+};
+
 type NewDocument = Pick<DocumentRow, 'at' | 'location_id' | 'made_by'> &
   Partial<Pick<DocumentRow, 'external_id' | 'to_location_id'>>;
 
 /** Documents of one kind, each with its lines of the ledger. */
 abstract class Documents<Shown> {
-  constructor(
-    protected readonly app: App,
-    private readonly kind: DocumentRow['kind'],
-    /** The document's name in a 404. */
-    private readonly name: string
-  ) {}
+  protected abstract readonly kind: DocumentRow['kind'];
+  /** The document's name in a 404. */
+  protected abstract readonly name: string;
+
+  constructor(protected readonly app: App) {}
 
   /** Newest first. */
   async list(page: PageRequest): Promise<Page<Shown>> {
@@ -146,20 +147,19 @@ abstract class Documents<Shown> {
 
   private async shown(db: Db, rows: readonly DocumentRow[]): Promise<Shown[]> {
     const ids = rows.map(({ id }) => Number(id));
-    const lines = (await db
+    const lines: LineRow[] = await db
       .table(`${MOVEMENTS_TABLE} as m`)
       .join(`${LEVELS_TABLE} as l`, 'l.id', 'm.level_id')
       .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
       .select('m.*', 'l.item_id', 'i.sku', 'i.name as item_name')
       .whereIn('m.document_id', ids)
-      .orderBy('m.id')) as LineRow[];
-    const places = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-    const locations = new Map(places.map((row) => [Number(row.id), row]));
+      .orderBy('m.id');
+    const locations = await readLocations(db);
     return rows.map((row) =>
       this.shape(
         row,
         lines.filter(({ document_id: id }) => Number(id) === Number(row.id)),
-        (id) => summaryOfLocation(locations.get(Number(id)))
+        (id) => locationSummary(Number(id), locations.get(Number(id)))
       )
     );
   }
@@ -172,42 +172,57 @@ abstract class Documents<Shown> {
 const BY_HAND = 2_147_483_648;
 const NEXT_DOCUMENT = 2_147_483_647;
 
-interface Count {
+/** A change at one location: lines that were counted, or one that is adjusted. */
+interface Change {
   place: LocationRow;
   at: number;
   lines: readonly LineInput[];
 }
 
-/** The ledger entries of a count. */
-const entriesOf = (
-  { place, at, lines }: Count,
-  document: number,
-  madeBy: string | null
-): CountingInput[] =>
-  lines.map(({ item, quantity, note }, line) => ({
+const entriesOf = ({ place, at, lines }: Change, madeBy: string | null) =>
+  lines.map(({ item, ...line }) => ({
+    ...line,
     item: Number(item.id),
     location: Number(place.id),
     at,
-    quantity,
     eventId: null,
-    note,
-    line,
-    seq: BY_HAND + document,
-    documentId: document,
     madeBy,
   }));
 
-const tryCount = async (tx: Tx, app: App, count: Count): Promise<LedgerLine[]> => {
-  const entries = entriesOf(count, NEXT_DOCUMENT, null);
-  const ledger = new Ledger(app, tx, { simulate: true });
+const countIn = async (
+  ledger: Ledger,
+  count: Change,
+  document: number,
+  madeBy: string | null
+): Promise<LedgerLine[]> => {
+  const entries = entriesOf(count, madeBy).map((entry, line) => ({
+    ...entry,
+    line,
+    seq: BY_HAND + document,
+    documentId: document,
+  }));
   await ledger.lock(entries);
   return ledger.count(entries);
+};
+
+/** Takes the adjustment of an item into a ledger. @param occurredAt  if left out: when it has its lock */
+export const adjustIn = async (
+  ledger: Ledger,
+  adjustment: Change,
+  occurredAt: number | undefined,
+  madeBy: string | null
+): Promise<LedgerLine[]> => {
+  const entries = entriesOf(adjustment, madeBy);
+  await ledger.lock(entries);
+  // A count that it waited for has not seen it.
+  const at = timeOf(occurredAt);
+  return entries.map((entry) => ledger.move({ ...entry, at, type: 'adjustment', reason: null }));
 };
 
 const countFrom = async (
   tx: Tx,
   { location, occurred_at: occurredAt, counts }: StocktakeInput
-): Promise<Count> => {
+): Promise<Change> => {
   const at = timeOf(occurredAt);
   const place = await locationFromInput(tx, location, 'location');
   const lines = await readLines(tx, counts, 'counts');
@@ -220,24 +235,23 @@ const countFrom = async (
   return { place, at, lines };
 };
 
-/** One item at one place, as a change by hand names them. */
-const countOfOne = async (
+/** A change of one item. @throws NotFoundError (404) */
+export const changeOfOne = async (
   tx: Tx,
   itemId: number,
-  { location, occurred_at: occurredAt, reason, counted = 0 }: Adjust
-): Promise<Count> => {
+  { location, occurred_at: occurredAt, reason, quantity, counted = 0 }: Adjust
+): Promise<Change> => {
   const query = tx.table(ITEMS_TABLE).where({ id: itemId });
   const item = await firstOrNotFound<ItemRow>(query, 'Item');
   const at = timeOf(occurredAt);
   const place = await locationFromInput(tx, location, 'location');
-  return { place, at, lines: [{ item, quantity: counted, note: reason ?? null }] };
+  return { place, at, lines: [{ item, quantity: quantity ?? counted, note: reason ?? null }] };
 };
 
 /** Counts by hand; docs/tills.md#counting-by-hand. */
 export class StocktakesService extends Documents<Stocktake> {
-  constructor(app: App) {
-    super(app, 'stocktake', 'Stocktake');
-  }
+  protected readonly kind = 'stocktake';
+  protected readonly name = 'Stocktake';
 
   /**
    * One count of many items, dated when counting began. A preview says what each level is and would
@@ -254,7 +268,7 @@ export class StocktakesService extends Documents<Stocktake> {
   /** Sets one level to what was counted, as a stocktake of one item. @throws NotFoundError (404) */
   setTo(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
     return this.app.db.retrying(async (tx) => {
-      await this.store(tx, await countOfOne(tx, itemId, input), madeBy);
+      await this.store(tx, await changeOfOne(tx, itemId, input), madeBy);
     });
   }
 
@@ -262,19 +276,13 @@ export class StocktakesService extends Documents<Stocktake> {
   preview(itemId: number, input: Adjust): Promise<ChangePreview> {
     const { app } = this;
     return app.db.transaction(async (tx) => {
-      const count = await countOfOne(tx, itemId, input);
+      const change = await changeOfOne(tx, itemId, input);
       const ledger = new Ledger(app, tx, { simulate: true });
-      const place = { item: itemId, location: Number(count.place.id) };
-      await ledger.lock([place]);
-      const { quantity } = input;
-      const moved = { ...place, at: count.at, eventId: null, note: null, reason: null };
-      const [line] =
-        quantity === undefined
-          ? await tryCount(tx, app, count)
-          : [ledger.move({ ...moved, type: 'adjustment', quantity })];
-      if (!line) throw new Error('A change by hand came to nothing.');
+      const [line] = (await (input.quantity === undefined
+        ? countIn(ledger, change, NEXT_DOCUMENT, null)
+        : adjustIn(ledger, change, input.occurred_at, null))) as [LedgerLine];
       const { effect, quantityAfter, reason } = line;
-      const location = summaryOfLocation(count.place);
+      const location = locationSummary(Number(change.place.id), change.place);
       return { location, before: quantityAfter - effect, after: quantityAfter, reason };
     });
   }
@@ -290,27 +298,19 @@ export class StocktakesService extends Documents<Stocktake> {
       occurred_at: isoTime(Number(row.at)),
       made_by: row.made_by,
       created_at: isoTime(Number(row.created_at)),
-      counts: lines.map((line) => ({
-        item: itemOfLine(line),
-        counted: Number(line.quantity),
-        before: Number(line.quantity_after) - Number(line.effect),
-        after: Number(line.quantity_after),
-        reason: line.reason,
-      })),
+      counts: lines.map((line) => countedLine(itemOfLine(line), line, Number(line.quantity_after))),
     };
   }
 
   /** Puts a count into the ledger, as a document of its own. @returns the document's id */
-  private async store(tx: Tx, count: Count, madeBy: string | null): Promise<number> {
+  private async store(tx: Tx, count: Change, madeBy: string | null): Promise<number> {
     const document = await this.insert(tx, {
       at: count.at,
       location_id: Number(count.place.id),
       made_by: madeBy,
     });
-    const entries = entriesOf(count, document, madeBy);
     const ledger = new Ledger(this.app, tx);
-    await ledger.lock(entries);
-    await ledger.count(entries);
+    await countIn(ledger, count, document, madeBy);
     await writeAndPublish(tx, this.app, ledger);
     return document;
   }
@@ -318,22 +318,17 @@ export class StocktakesService extends Documents<Stocktake> {
   private previewOf(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {
     return this.app.db.transaction(async (tx) => {
       const count = await countFrom(tx, input);
-      const lines = await tryCount(tx, this.app, count);
+      const ledger = new Ledger(this.app, tx, { simulate: true });
+      const lines = await countIn(ledger, count, NEXT_DOCUMENT, null);
       return {
         id: null,
-        location: summaryOfLocation(count.place),
+        location: locationSummary(Number(count.place.id), count.place),
         occurred_at: isoTime(count.at),
         made_by: madeBy,
         created_at: null,
-        counts: lines.map(({ quantity, effect, reason, quantityAfter }, index) => {
+        counts: lines.map((line, index) => {
           const { id, sku, name } = count.lines[index]!.item;
-          return {
-            item: { id: Number(id), sku, name },
-            counted: quantity,
-            before: quantityAfter - effect,
-            after: quantityAfter,
-            reason,
-          };
+          return countedLine({ id: Number(id), sku, name }, line, line.quantityAfter);
         }),
       };
     });
@@ -342,9 +337,8 @@ export class StocktakesService extends Documents<Stocktake> {
 
 /** Stock that goes from one location to another; docs/tills.md#moving-stock. */
 export class StockTransfersService extends Documents<Transfer> {
-  constructor(app: App) {
-    super(app, 'transfer', 'Transfer');
-  }
+  protected readonly kind = 'transfer';
+  protected readonly name = 'Transfer';
 
   /**
    * Takes from one location and gives to the other, both in one transaction, once for each
@@ -354,7 +348,11 @@ export class StockTransfersService extends Documents<Transfer> {
   transfer(input: TransferInput, madeBy: string | null): Promise<Transfer> {
     return this.app.db.unique(async (tx) => {
       const { external_id: externalId = null } = input;
-      const known = externalId && (await this.known(tx, externalId));
+      const known: DocumentRow | undefined =
+        externalId &&
+        (await this.rows(tx)
+          .where({ external_digest: this.digestOf(externalId) })
+          .first());
       if (known) return { ...(await this.get(Number(known.id))), duplicate: true };
       const at = timeOf(input.occurred_at);
       const from = Number((await locationFromInput(tx, input.from, 'from')).id);
@@ -414,10 +412,5 @@ export class StockTransfersService extends Documents<Transfer> {
           })),
       })),
     };
-  }
-
-  private async known(tx: Tx, externalId: string): Promise<DocumentRow | undefined> {
-    const where = { external_digest: this.digestOf(externalId) };
-    return (await this.rows(tx).where(where).first()) as DocumentRow | undefined;
   }
 }

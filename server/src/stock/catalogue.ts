@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Knex } from 'knex';
 import type { App } from '../app';
-import { createDetached } from '../database/connection';
 import type { Db, Tx } from '../database/db';
 import { findInChunks, inChunks } from '../database/written-rows';
 import { withTransientRetry } from '../database/retry';
@@ -15,6 +14,7 @@ import {
   type CatalogueRow,
   type ChangeRow,
   CHANGES_TABLE,
+  type EpochRow,
   EPOCHS_TABLE,
   HEAD_ID,
   type ItemRow,
@@ -27,22 +27,14 @@ import {
 } from './tables';
 
 /**
- * An epoch begins where a process gives its first number. A database that a backup took the place of
- * gives numbers again that it has given before, to other changes; but the processes that are started with
- * it do so in epochs that nobody has a cursor of. So a cursor has its epoch in addition to its number,
- * and is good up to where that ended.
+ * An epoch begins when a process gives its first number. A database that was restored from a backup gives
+ * numbers again that it has given before, to other changes, but in epochs that nobody has a cursor of. So
+ * a cursor names its epoch, and is good up to where that ended.
  */
 
 const KEPT = 500;
 /** The epoch of numbers that an earlier version gave. */
 const NONE = '0'.repeat(8);
-
-interface EpochRow {
-  id: number;
-  token: string;
-  /** The last number before it. */
-  number: Big;
-}
 
 const epochs = (db: Db) => db.table(EPOCHS_TABLE);
 
@@ -53,23 +45,14 @@ const epochs = (db: Db) => db.table(EPOCHS_TABLE);
  */
 const beginEpoch = async (tx: Tx, number: number): Promise<void> => {
   await epochs(tx).insert({ token: randomBytes(4).toString('hex'), number });
-  const old = (await epochs(tx).select('id').orderBy('id', 'desc').offset(KEPT).limit(KEPT)) as {
-    id: number;
-  }[];
-  if (old.length === 0) return;
-  await epochs(tx)
-    .whereIn(
-      'id',
-      old.map(({ id }) => id)
-    )
-    .delete();
+  const old: number[] = await epochs(tx).orderBy('id', 'desc').offset(KEPT).limit(KEPT).pluck('id');
+  if (old.length > 0) await epochs(tx).whereIn('id', old).delete();
 };
 
 /** The epoch that cursors are of now: eight hexadecimal digits. */
 const currentEpoch = async (app: App): Promise<string> => {
-  const row = (await epochs(await app.db.current())
-    .orderBy('id', 'desc')
-    .first()) as EpochRow | undefined;
+  const newest = epochs(await app.db.current()).orderBy('id', 'desc');
+  const row: EpochRow | undefined = await newest.first();
   return row?.token ?? NONE;
 };
 
@@ -78,24 +61,17 @@ const wasGiven = async (app: App, number: number, token: string): Promise<boolea
   const db = await app.db.current();
   const after = epochs(db).orderBy('id');
   if (token !== NONE) {
-    const epoch = (await epochs(db).where({ token }).orderBy('id', 'desc').first()) as
-      EpochRow | undefined;
+    const own = epochs(db).where({ token }).orderBy('id', 'desc');
+    const epoch: EpochRow | undefined = await own.first();
     if (!epoch) return false;
     after.where('id', '>', epoch.id);
   }
-  const next = (await after.first()) as EpochRow | undefined;
+  const next: EpochRow | undefined = await after.first();
   return next === undefined || number <= Number(next.number);
 };
 
 /** Changes that are numbered in one transaction. */
 const AT_ONCE = 1000;
-
-interface Numbered {
-  /** The last number that was given. */
-  last: number;
-  /** Changes may be waiting for a number still. */
-  more: boolean;
-}
 
 const head = (db: Db): Knex.QueryBuilder => db.table(CATALOGUE_HEAD_TABLE).where({ id: HEAD_ID });
 
@@ -113,25 +89,25 @@ const waiting = (db: Db): Knex.QueryBuilder =>
  * @returns the last number that was given
  */
 const numberRetired = async (tx: Tx, before: number): Promise<number> => {
-  const rows = (await tx
-    .table(RETIRED_SKUS_TABLE)
-    .select('id')
+  const retired = () => tx.table(RETIRED_SKUS_TABLE);
+  const ids: number[] = await retired()
     .whereNull('number')
     .orderBy('id')
-    .limit(AT_ONCE)) as Pick<RetiredRow, 'id'>[];
-  for (const [index, { id }] of rows.entries()) {
-    await tx
-      .table(RETIRED_SKUS_TABLE)
+    .limit(AT_ONCE)
+    .pluck('id');
+  for (const [index, id] of ids.entries()) {
+    await retired()
       .where({ id })
       .update({ number: before + index + 1 });
   }
-  return before + rows.length;
+  return before + ids.length;
 };
 
 /** Processes that have begun an epoch. */
 const begun = new WeakSet<App>();
 
-const giveNumbers = (app: App): Promise<Numbered> =>
+/** @returns the last number that was given, and whether changes may be waiting for one still */
+const giveNumbers = (app: App) =>
   app.db.transaction(async (tx) => {
     // No other transaction gives numbers until the commit: a reader of one sees all smaller ones.
     const given = await lastOf(head(tx).forUpdate());
@@ -162,11 +138,10 @@ const giveNumbers = (app: App): Promise<Numbered> =>
   });
 
 /**
- * Gives a number to items whose change was committed and has none yet, a bounded part of them. Numbers
- * follow the commits by which they are given, not those of the changes, so a change that was long in
- * its transaction gets one that nobody has read past.
+ * Numbers items whose change was committed, a bounded part of them. Numbers follow the commits by which
+ * they are given: a change that was long in its transaction gets one that nobody has read past.
  */
-const numberChanges = async (app: App): Promise<Numbered> => {
+const numberChanges = async (app: App): ReturnType<typeof giveNumbers> => {
   const db = await app.db.current();
   const some = (await waiting(db).limit(1)) as ChangeRow[];
   if (some.length > 0) return withTransientRetry(() => giveNumbers(app));
@@ -186,15 +161,6 @@ interface CatalogueEntry extends ProductFacts {
   deleted: boolean;
   /** By location; none if the location has no level of it. */
   quantities: ReadonlyMap<number, number>;
-}
-
-interface CataloguePage {
-  items: CatalogueEntry[];
-  /** The number up to which the reader has now seen all. */
-  last: number;
-  /** In which that number was given. */
-  epoch: string;
-  hasMore: boolean;
 }
 
 export interface CatalogueQuery {
@@ -235,21 +201,17 @@ const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
   price: null,
   currency: null,
   deleted: true,
-  quantities: new Map<number, number>(),
+  quantities: new Map(),
 });
 
 /**
  * Items that were changed after a number, in the order of their latest changes, each once and as it is
  * now. An item that changes meanwhile gets a larger number and comes again.
  */
-export const readCatalogue = async (
-  app: App,
-  { after, limit, locations }: CatalogueQuery
-): Promise<CataloguePage> => {
+export const readCatalogue = async (app: App, { after, limit, locations }: CatalogueQuery) => {
   const numbered = await numberChanges(app);
   const db = await app.db.current();
-  // A number that was never given, or in an epoch that is none of this database, is of one that a backup
-  // replaced.
+  // A number that was never given, or not in that epoch, is of a database that a backup replaced.
   const isOurs =
     after !== null &&
     after.number <= numbered.last &&
@@ -274,10 +236,8 @@ export const readCatalogue = async (
   );
   const items = new Map(rows.map((row) => [Number(row.id), row]));
   const quantities = await quantitiesOf(db, ids, locations);
-  const facts = await findProductFacts(
-    app,
-    rows.map(({ sku }) => sku)
-  );
+  const skus = rows.map(({ sku }) => sku);
+  const facts = await findProductFacts(app, skus);
   return {
     items: page.flatMap((change): CatalogueEntry[] => {
       if ('sku' in change) return [goneEntry(change)];
@@ -297,6 +257,7 @@ export const readCatalogue = async (
         },
       ];
     }),
+    /** The number up to which the reader has now seen all, and the epoch in which it was given. */
     last: Number(page.at(-1)?.number ?? from),
     epoch: await currentEpoch(app),
     hasMore: changes.length > limit || numbered.more,
@@ -306,21 +267,16 @@ export const readCatalogue = async (
 /** Numbers, once a minute, what no request for the catalogue has numbered: where records are applied. */
 export const keepNumbering = (app: App): void => {
   if (!app.options.pos.process) return;
-  const detached = createDetached();
-  app.strapi.cron.add({
-    switchboardCatalogue: {
-      task: () =>
-        detached(async () => {
-          try {
-            const slice = new TimeSlice();
-            while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
-          } catch (error) {
-            app.log.debug(`switchboard: changes of items were not numbered: ${errorText(error)}`);
-          }
-        }),
-      options: { rule: '30 * * * * *' },
-    },
-  });
+  const numberAll = async (): Promise<void> => {
+    try {
+      const slice = new TimeSlice();
+      while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
+    } catch (error) {
+      app.log.debug(`switchboard: changes of items were not numbered: ${errorText(error)}`);
+    }
+  };
+  const task = () => app.detached(numberAll);
+  app.strapi.cron.add({ switchboardCatalogue: { task, options: { rule: '30 * * * * *' } } });
 };
 
 /**

@@ -1,7 +1,7 @@
 import type { LevelCheck, RebuildDifference, RebuildReport } from '../../../shared/contracts/stock';
-import { withTransientRetry } from '../database/retry';
+import { countOf, withTransientRetry } from '../database/retry';
 import { ImportTracker, readJob } from '../imports/jobs';
-import { giveWay } from '../imports/file-import';
+import { giveWay, NO_ROWS } from '../imports/file-import';
 import type { ImportWatch } from '../public';
 import { errorText } from '../runtime/text';
 import { foldInDatabase, repairLevels } from './ledger';
@@ -17,11 +17,7 @@ interface Finding {
   should: LevelState;
 }
 
-const compareBatch = async (
-  app: App,
-  afterId: number,
-  mend: boolean
-): Promise<{ rows: LevelRow[]; findings: Finding[] }> =>
+const compareBatch = (app: App, afterId: number, mend: boolean) =>
   app.db.transaction(async (tx) => {
     const some = () =>
       tx.table(LEVELS_TABLE).where('id', '>', afterId).orderBy('id').limit(LEVELS_AT_ONCE);
@@ -99,7 +95,7 @@ export const rebuildLevels = async (
 const HEADINGS = ['level_id', 'sku', 'location', 'quantity', 'should_be'] as const;
 
 const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<void> => {
-  const counts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
+  const counts = { ...NO_ROWS };
   await rebuildLevels(app, {
     mend,
     async onBatch(levels, differences) {
@@ -127,9 +123,7 @@ export const startLevelCheck = async (
 ): Promise<LevelCheck> => {
   const tracker = new ImportTracker(app, { kind: 'levels', dryRun: !mend, madeBy });
   await tracker.header(HEADINGS);
-  const [counted] = (await (await app.db.current()).table(LEVELS_TABLE).count({
-    levels: '*',
-  })) as { levels: number | string }[];
+  const levels = await countOf((await app.db.current()).table(LEVELS_TABLE));
   const { job } = await readJob(app, await tracker.started);
   const work = async (): Promise<void> => {
     try {
@@ -143,5 +137,5 @@ export const startLevelCheck = async (
   work().catch((error: unknown) => {
     app.log.error(`switchboard: the check ${job.id} is not written down: ${errorText(error)}`);
   });
-  return { ...job, levels: Number(counted?.levels ?? 0) };
+  return { ...job, levels };
 };

@@ -1,31 +1,19 @@
 import { inChunks } from '../database/written-rows';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
-import { foldInDatabase, lockLevels, type Place, placeKey, readLevels } from './ledger';
+import { foldInDatabase, lockLevels, type Place, placeKey, placeOf, readLevels } from './ledger';
 import { lockMappedItems } from './products';
-import { judgeCounts } from './rules/fold';
 import { type Big, type LevelRow, LEVELS_TABLE, TRIAL_COUNTS_TABLE } from './tables';
 
 /** Which counts were accepted, so that older ones are stale; docs/contract-pos.md#order. */
 
 /** A count of an item at a location, at its effective time. */
-export interface AcceptedCount extends Place {
-  at: number;
-}
+export type AcceptedCount = Place & { at: number };
 
 /** Test mode makes no levels: its counts are kept apart, and make none stale that is live. */
 type Mode = 'live' | 'test';
 
-interface TrialCountRow {
-  item_id: number;
-  location_id: number;
-  at: Big;
-}
-
-const placeOf = ({ item_id: item, location_id: location }: TrialCountRow): Place => ({
-  item: Number(item),
-  location: Number(location),
-});
+type PlaceRow = Record<'item_id' | 'location_id', number>;
 
 /** The times of the newest counts of test mode, by `placeKey`. */
 export const readTrialCounts = async (
@@ -34,13 +22,11 @@ export const readTrialCounts = async (
 ): Promise<Map<string, number>> => {
   const times = new Map<string, number>();
   for (const some of inChunks(places)) {
-    const rows = (await db
+    const rows: (PlaceRow & { at: Big })[] = await db
       .table(TRIAL_COUNTS_TABLE)
       .select('item_id', 'location_id', 'at')
       .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
-      .whereIn('location_id', [
-        ...new Set(some.map(({ location }) => location)),
-      ])) as TrialCountRow[];
+      .whereIn('location_id', [...new Set(some.map(({ location }) => location))]);
     for (const row of rows) times.set(placeKey(placeOf(row)), Number(row.at));
   }
   return times;
@@ -48,33 +34,26 @@ export const readTrialCounts = async (
 
 /** Writes down counts that test mode accepted; a newer one of the same place stays. */
 export const saveTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]): Promise<void> => {
-  // SQLite takes five hundred rows of one statement.
-  for (const some of inChunks(counts)) {
-    await tx
-      .table(TRIAL_COUNTS_TABLE)
-      .insert(some.map(({ item, location, at }) => ({ item_id: item, location_id: location, at })))
-      .onConflict(['item_id', 'location_id'])
-      .ignore();
-    for (const { item, location, at } of some) {
-      await tx
-        .table(TRIAL_COUNTS_TABLE)
-        .where({ item_id: item, location_id: location })
-        .where('at', '<', at)
-        .update({ at });
-    }
+  const rows = counts.map(({ item, location, at }) => ({
+    item_id: item,
+    location_id: location,
+    at,
+  }));
+  const conflict = { unique: ['item_id', 'location_id'], then: 'ignore' } as const;
+  await tx.insert(TRIAL_COUNTS_TABLE, rows, conflict);
+  for (const { at, ...place } of rows) {
+    await tx.table(TRIAL_COUNTS_TABLE).where(place).where('at', '<', at).update({ at });
   }
 };
 
 /** Counts of test mode that version 0.2 kept with the levels. */
 export const takeOverTrialCounts = async (tx: Tx): Promise<void> => {
-  const rows = (await tx
+  const rows: (PlaceRow & { test_count_at: Big })[] = await tx
     .table(LEVELS_TABLE)
     .select('item_id', 'location_id', 'test_count_at')
-    .whereNotNull('test_count_at')) as (Omit<TrialCountRow, 'at'> & { test_count_at: Big })[];
-  await saveTrialCounts(
-    tx,
-    rows.map(({ test_count_at: at, ...row }) => ({ ...placeOf({ ...row, at }), at: Number(at) }))
-  );
+    .whereNotNull('test_count_at');
+  const counts = rows.map((row) => ({ ...placeOf(row), at: Number(row.test_count_at) }));
+  await saveTrialCounts(tx, counts);
 };
 
 const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
@@ -83,6 +62,8 @@ const timesOf = (levels: ReadonlyMap<string, LevelRow>): Map<string, number> =>
       time === null ? [] : [[key, Number(time)]]
     )
   );
+
+const NEVER = Number.NEGATIVE_INFINITY;
 
 /** Judges counts one after the other, before they are accepted; see `openCountJudge`. */
 export class CountJudge {
@@ -98,8 +79,9 @@ export class CountJudge {
   ) {}
 
   /**
-   * Judges a count by the newest that were accepted of what its lines count; where it is accepted, it
-   * makes older ones after it stale.
+   * Judges a count by the newest that were accepted of what its lines count, by effective times: an older
+   * line is stale, one of the very same time is a correction. Only if every line is stale it is refused:
+   * it must not be sent again then, and fresh lines would be lost. Else older ones after it are stale.
    * @param lines `place` is null if nobody can have counted it yet: no item, no place
    */
   judge<Line extends { place: Place | null }>(
@@ -107,18 +89,10 @@ export class CountJudge {
     mode: Mode,
     lines: readonly Line[]
   ): { accepted: boolean; stale: Line[] } {
-    const verdict = judgeCounts(
-      time,
-      lines.map((line) => ({
-        line,
-        newestAcceptedTime: line.place && this.newestAt(placeKey(line.place), mode),
-      }))
-    );
-    if (verdict.verdict !== 'stale') {
-      for (const { place } of lines) if (place) this.accept(place, mode, time);
-    }
-    const stale = verdict.verdict === 'fresh' ? [] : verdict.stale.map(({ line }) => line);
-    return { accepted: verdict.verdict !== 'stale', stale };
+    const stale = lines.filter(({ place }) => place && time < this.newestAt(placeKey(place), mode));
+    const accepted = stale.length === 0 || stale.length < lines.length;
+    if (accepted) for (const { place } of lines) if (place) this.accept(place, mode, time);
+    return { accepted, stale };
   }
 
   /** Writes down the newest accepted times, which later counts are judged by. */
@@ -133,15 +107,14 @@ export class CountJudge {
   }
 
   /** A test count is judged against live ones too, and makes none of them stale. */
-  private newestAt(key: string, mode: Mode): number | null {
-    const times = [this.newest.live.get(key), mode === 'test' ? this.newest.test.get(key) : null];
-    const known = times.filter((time) => typeof time === 'number');
-    return known.length === 0 ? null : Math.max(...known);
+  private newestAt(key: string, mode: Mode): number {
+    const live = this.newest.live.get(key) ?? NEVER;
+    return mode === 'live' ? live : Math.max(live, this.newest.test.get(key) ?? NEVER);
   }
 
   private accept(place: Place, mode: Mode, at: number): void {
     const key = placeKey(place);
-    if ((this.newest[mode].get(key) ?? Number.NEGATIVE_INFINITY) >= at) return;
+    if ((this.newest[mode].get(key) ?? NEVER) >= at) return;
     this.newest[mode].set(key, at);
     this.changed[mode].set(key, { ...place, at });
   }
@@ -155,7 +128,7 @@ export class CountJudge {
 export const openCountJudge = async (
   tx: Tx,
   places: Readonly<Record<Mode, readonly Place[]>>,
-  { lock = true }: { lock?: boolean } = {}
+  { lock }: { lock: boolean }
 ): Promise<CountJudge> => {
   const levels = await (lock ? lockLevels : readLevels)(tx, places.live);
   const tried = await readLevels(tx, places.test);
@@ -166,8 +139,7 @@ export const openCountJudge = async (
 /**
  * Counts that were accepted turn out to be of something else: they make nothing stale any more. Once a
  * newer one was accepted, older ones stay stale.
- * @param accepted  asked for once the levels are locked: other counts that were accepted, and are not in
- *   the ledger yet
+ * @param accepted  reads, once the levels are locked, others that are not in the ledger yet
  */
 export const withdrawCounts = async (
   tx: Tx,
@@ -177,27 +149,20 @@ export const withdrawCounts = async (
 ): Promise<void> => {
   if (withdrawn.length === 0) return;
   // Later moves in this transaction lock their products.
-  await lockMappedItems(
-    tx,
-    app,
-    withdrawn.map(({ item }) => item)
-  );
+  const items = withdrawn.map(({ item }) => item);
+  await lockMappedItems(tx, app, items);
   const levels = await lockLevels(tx, withdrawn);
   const others = await accepted();
   const isOf = (key: string) => (one: AcceptedCount) => placeKey(one) === key;
   for (const [key, level] of levels) {
     const mark = level.accepted_count_at;
-    if (mark === null || !withdrawn.filter(isOf(key)).some(({ at }) => at === Number(mark)))
-      continue;
+    const isMarked = ({ at }: AcceptedCount) => mark !== null && at === Number(mark);
+    if (!withdrawn.filter(isOf(key)).some(isMarked)) continue;
     const { lastCount } = await foldInDatabase(tx, level);
-    const times = [
-      ...(lastCount ? [lastCount.time] : []),
-      ...others.filter(isOf(key)).map(({ at }) => at),
-    ];
-    await tx
-      .table(LEVELS_TABLE)
-      .where({ id: level.id })
-      .update({ accepted_count_at: times.length === 0 ? null : Math.max(...times) });
+    const times = others.filter(isOf(key)).map(({ at }) => at);
+    if (lastCount) times.push(lastCount.time);
+    const newest = times.length === 0 ? null : Math.max(...times);
+    await tx.table(LEVELS_TABLE).where({ id: level.id }).update({ accepted_count_at: newest });
   }
 };
 

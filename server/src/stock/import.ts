@@ -3,47 +3,40 @@ import { ITEM_TEXT_COLUMNS } from '../../../shared/contracts/imports';
 import type { ItemImportReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
 import { fieldError } from '../http/validation';
-import {
-  FileImport,
-  type FileRow,
-  giveWay,
-  reasonOf,
-  requireRowFault,
-  throughFaults,
-} from '../imports/file-import';
-import { columnName, decimalOf, type Header, readColumns } from '../imports/read-csv';
+import { FileImport, type FileRow, giveWay, rowFault, throughFaults } from '../imports/file-import';
+import { columnName, decimalOf, readColumns } from '../imports/read-csv';
 import type { ImportRun } from '../public';
 import { createItemInput } from './inputs';
-import { gtinDigest, skuDigest } from './items';
+import { gtinDigest } from './items';
 import type { ItemsService } from './items-service';
-import { type ItemRow, ITEMS_TABLE } from './tables';
+import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 import type { App } from '../app';
 
-/** Reads the columns of a CSV file of items. */
-
 /** The target of a column's values. */
-type ItemColumn =
-  | { kind: 'text'; key: (typeof ITEM_TEXT_COLUMNS)[number] }
-  | { kind: 'low_at' }
-  /** A new item's initial quantity, at a location by its code; null: the default one. */
-  | { kind: 'quantity'; location: string | null };
+interface ItemColumn {
+  key: 'sku' | 'gtin' | 'name' | 'low_at' | 'quantity';
+  /** The code of the location of a new item's initial quantity; the default one if left out. */
+  location?: string;
+}
+
+const KEYS = [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity'] as const;
 
 const columnOf = (heading: string): ItemColumn | null => {
   const name = columnName(heading);
-  const text = ITEM_TEXT_COLUMNS.find((one) => one === name);
-  if (text) return { kind: 'text', key: text };
-  if (name === 'low_at') return { kind: 'low_at' };
-  if (name === 'quantity') return { kind: 'quantity', location: null };
-  const at = /^quantity\.(.+)$/i.exec(heading.trim());
-  return at?.[1] ? { kind: 'quantity', location: at[1].trim() } : null;
+  const key = KEYS.find((one) => one === name);
+  if (key) return { key };
+  const [, location] = /^quantity\.(.+)$/i.exec(heading.trim()) ?? [];
+  return location ? { key: 'quantity', location: location.trim() } : null;
 };
 
 /** Headings may be spelt `Low at`; `quantity.<code>` is the opening at that location. */
-export const readItemHeader = (headings: readonly string[]): Header<ItemColumn> =>
+export const readItemHeader = (headings: readonly string[]): ItemColumn[] =>
   readColumns(headings, columnOf, {
-    possible: [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity', 'quantity.<location code>'],
+    possible: [...KEYS, 'quantity.<location code>'],
     required: 'sku',
   });
+
+type Issue = ItemImportReport['issues'][number];
 
 /** A row of the file as items are made of it; what it leaves empty is absent. */
 interface ItemRowInput {
@@ -57,37 +50,30 @@ interface ItemRowInput {
 /** A long number as spreadsheets shorten it: its last digits are lost. */
 const SHORTENED = /^(?:\d+(?:[.,]\d+)?e[+-]?\d+|0x[\da-f]+)$/i;
 
-type ReadItemRow = { ok: true; input: ItemRowInput } | { ok: false; message: string };
-
 export const readItemRow = (
   columns: readonly ItemColumn[],
-  cells: readonly string[]
-): ReadItemRow => {
-  if (cells.length > columns.length) {
-    return { ok: false, message: `has ${cells.length} cells for ${columns.length} columns` };
-  }
+  cells: readonly string[],
+  line: number
+): { row: ItemRowInput } | { issue: Issue } => {
+  const refused = (message: string) => ({ issue: { line, sku: null, message } });
+  const { length } = columns;
+  if (cells.length > length) return refused(`has ${cells.length} cells for ${length} columns`);
   const input: Record<string, unknown> = {};
-  const opening: { location?: string; quantity: number }[] = [];
-  columns.forEach((column, index) => {
+  const opening: ItemRowInput['opening'] = [];
+  for (const [index, { key, ...at }] of columns.entries()) {
     const cell = (cells[index] ?? '').trim();
-    if (cell === '') return;
-    if (column.kind === 'text') input[column.key] = cell;
-    else if (column.kind === 'low_at') input.low_at = decimalOf(cell);
-    else {
-      opening.push({
-        ...(column.location !== null && { location: column.location }),
-        quantity: decimalOf(cell),
-      });
-    }
-  });
-  if (input.sku === undefined) return { ok: false, message: 'sku: is missing' };
-  if (SHORTENED.test(String(input.gtin))) {
-    return { ok: false, message: `gtin: ${String(input.gtin)} must be given with all its digits` };
+    if (cell === '') continue;
+    if (key === 'quantity') opening.push({ ...at, quantity: decimalOf(cell) });
+    else input[key] = key === 'low_at' ? decimalOf(cell) : cell;
   }
-  const result = createItemInput.safeParse({ ...input, opening });
-  if (result.success) return { ok: true, input: { ...input, opening } as ItemRowInput };
-  const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  return { ok: false, message: issues.join('; ') };
+  if (input.sku === undefined) return refused('sku: is missing');
+  if (SHORTENED.test(String(input.gtin))) {
+    return refused(`gtin: ${String(input.gtin)} must be given with all its digits`);
+  }
+  const { error } = createItemInput.safeParse({ ...input, opening });
+  if (!error) return { row: { ...input, opening } as ItemRowInput };
+  const issues = error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  return refused(issues.join('; '));
 };
 
 const BATCH = 50;
@@ -101,6 +87,7 @@ const isChanged = (row: ItemRow, { gtin, name, low_at: lowAt }: ItemRowInput): b
   (lowAt !== undefined && Number(row.low_at ?? 0) !== lowAt);
 
 const importRow = async (app: App, input: ItemRowInput): Promise<Outcome> => {
+  // The host's, which a site may extend.
   const items = app.strapi.service('plugin::switchboard.stock-items') as unknown as ItemsService;
   const { sku, gtin, name, low_at: lowAt, opening } = input;
   const db = await app.db.current();
@@ -113,12 +100,8 @@ const importRow = async (app: App, input: ItemRowInput): Promise<Outcome> => {
     return 'created';
   }
   if (!isChanged(row, input)) return 'unchanged';
-  await items.updateItem(Number(row.id), {
-    ...(gtin !== undefined && { gtin }),
-    ...(name !== undefined && { name }),
-    ...(lowAt !== undefined && { low_at: lowAt }),
-    ...(row.archived_at !== null && { archived: false as const }),
-  });
+  const archived = row.archived_at === null ? undefined : false;
+  await items.updateItem(Number(row.id), { gtin, name, low_at: lowAt, archived });
   return 'updated';
 };
 
@@ -145,19 +128,13 @@ class GivenGtins {
 
 type Row = FileRow<ItemRowInput>;
 
-class ItemImport extends FileImport<ItemColumn, ItemRowInput, ItemImportReport['issues'][number]> {
+class ItemImport extends FileImport<ItemColumn, ItemRowInput, Issue> {
   /** In a dry run: what earlier rows would have made. */
   private readonly made = new Set<string>();
   private readonly given = new GivenGtins();
 
-  protected readHeader(headings: readonly string[]): Header<ItemColumn> {
-    return readItemHeader(headings);
-  }
-
-  protected readRow(columns: readonly ItemColumn[], cells: readonly string[], line: number) {
-    const read = readItemRow(columns, cells);
-    return read.ok ? { row: read.input } : { issue: this.faultOf(line, read.message) };
-  }
+  protected readonly readHeader = readItemHeader;
+  protected readonly readRow = readItemRow;
 
   protected faultOf(line: number, message: string) {
     return { line, sku: null, message };
@@ -177,8 +154,7 @@ class ItemImport extends FileImport<ItemColumn, ItemRowInput, ItemImportReport['
     try {
       this.count([one], await throughFaults(this.app, () => this.together([one])));
     } catch (error) {
-      requireRowFault(error);
-      this.fail({ line, sku: row.sku, message: reasonOf(error) }, cells);
+      this.fail({ line, sku: row.sku, message: rowFault(error) }, cells);
     }
     await giveWay();
   }

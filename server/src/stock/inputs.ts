@@ -2,15 +2,18 @@ import { z } from '@strapi/utils';
 import { pageQuery } from '../http/pagination';
 import { parseOccurredAt } from './rules/occurred-at';
 import type { RefusalCode } from '../../../shared/contracts/refusals';
-import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../http/validation';
-
-/** zod schemas of the stock's admin routes. */
+import {
+  coded,
+  flag,
+  idText,
+  labelText,
+  LARGEST_ID,
+  LONE_SURROGATE,
+  readOnlyKeys,
+} from '../http/validation';
 
 /** No control characters: what a till can send is what an owner can name. */
-
 const PLAIN = /^[^\u0000-\u001f\u007f-\u009f]*$/;
-
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 export const identifier = z
   .string()
@@ -33,12 +36,10 @@ const quantity = z.number().int().min(-LARGEST).max(LARGEST);
 
 const rowId = z.number().int().min(1).max(LARGEST_ID);
 
-/** A location's id, or its code. */
 export const locationName = z.union([rowId, identifier], {
   error: 'must be the id or the code of a location',
 });
 
-/** An item's id, or its SKU. */
 export const itemName = z.union([rowId, identifier], {
   error: 'must be the id or the SKU of an item',
 });

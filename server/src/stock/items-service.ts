@@ -4,14 +4,14 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import { whereContains } from '../database/contains';
 import { firstOrNotFound } from '../database/retry';
 import { type PageRequest, readList } from '../http/pagination';
-import { fieldError, fieldErrors, type FieldProblem } from '../http/validation';
+import { definedOf, fieldError, fieldErrors, type FieldProblem } from '../http/validation';
 import { claimSkus, markChanged, retireSku } from './catalogue';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
-import { gtinDigest, notifyItemsKnown, skuDigest } from './items';
+import { gtinColumns, gtinDigest, newItem, notifyItemsKnown } from './items';
 import { type LevelOpening, openLevels, toItem, toLocation } from './ledger';
-import { findProducts, lockMappedNames, mappingOf, wholePieces, writeThrough } from './products';
+import { findProducts, lockProducts, mappingOf, wholePieces, writeThrough } from './products';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
-import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from './tables';
+import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE, skuDigest } from './tables';
 import { refusal } from '../runtime/refusal';
 import type { App } from '../app';
 import type { Db } from '../database/db';
@@ -49,11 +49,6 @@ const checkNames = async (
   if (wrong.length > 0) throw fieldErrors(wrong);
 };
 
-const gtinColumns = (gtin: string | null) => ({
-  gtin,
-  gtin_digest: gtin === null ? null : gtinDigest(gtin),
-});
-
 /** Keeps items and locations. Unknown ids are a NotFoundError (404). */
 export class ItemsService {
   constructor(private readonly app: App) {}
@@ -61,9 +56,9 @@ export class ItemsService {
   /** Without those that are archived, or these alone. */
   async listItems({ search, archived, ...request }: ItemsQuery): Promise<Page<Item>> {
     const db = await this.app.db.current();
-    const query = archived
-      ? items(db).whereNotNull('archived_at')
-      : items(db).whereNull('archived_at');
+    const query = items(db);
+    if (archived) query.whereNotNull('archived_at');
+    else query.whereNull('archived_at');
     if (search) whereContains(this.app.db, query, ['sku', 'gtin', 'name'], search);
     return readList(db, query.select('*').orderBy('id'), request, toItem);
   }
@@ -73,26 +68,16 @@ export class ItemsService {
   }
 
   /** Lines that wait for the item apply by themselves. */
-  createItem({ sku, gtin, name, low_at, opening }: CreateItem): Promise<Item> {
+  createItem({ sku, gtin = null, name = null, low_at, opening }: CreateItem): Promise<Item> {
     return this.app.db.unique(async (tx) => {
       // A product of the site's own has its number as the opening, unless another one is given.
       const [product] = mappingOf(this.app)?.quantity
         ? await findProducts(tx, this.app, [sku], [], { lock: true })
         : [];
       await checkNames(tx, null, { sku, gtin });
-      const at = Date.now();
-      await items(tx).insert({
-        sku,
-        sku_digest: skuDigest(sku),
-        ...gtinColumns(gtin ?? null),
-        name: name ?? null,
-        low_at,
-        created_at: at,
-        updated_at: at,
-      });
-      const row = (await items(tx)
-        .where({ sku_digest: skuDigest(sku) })
-        .first()) as ItemRow;
+      await items(tx).insert(newItem({ sku, gtin, name, low_at }));
+      const named = items(tx).where({ sku_digest: skuDigest(sku) });
+      const row = (await named.first()) as ItemRow;
       const places = new Set<number>();
       const openings: LevelOpening[] = [];
       const item = Number(row.id);
@@ -105,22 +90,19 @@ export class ItemsService {
         if (places.has(location.id))
           throw fieldError(field, refusal('is named twice', 'named_twice'));
         places.add(location.id);
-        const isAdopted = !isGiven && Number(location.id) === main;
-        openings.push({
-          item,
-          location: Number(location.id),
-          opening: isAdopted ? adopted : quantity,
-        });
+        const place = { item, location: Number(location.id) };
+        const isAdopted = !isGiven && place.location === main;
+        openings.push({ ...place, opening: isAdopted ? adopted : quantity });
       }
       if (openings.length === 0 || (!isGiven && adopted !== 0 && !places.has(main))) {
         // A new item is on the shelf's list at once, with nothing of it.
         openings.push({ item, location: main, opening: adopted });
       }
       await openLevels(tx, openings);
-      if (product) await writeThrough(tx, this.app, [{ item }]);
+      if (product) await writeThrough(tx, this.app, [item]);
       await claimSkus(tx, [sku]);
-      await markChanged(tx, [Number(row.id)]);
-      await notifyItemsKnown(this.app, [{ sku, gtin: gtin ?? null }]);
+      await markChanged(tx, [item]);
+      await notifyItemsKnown(this.app, [{ sku, gtin }]);
       return toItem(row);
     });
   }
@@ -128,10 +110,10 @@ export class ItemsService {
   /** Brings an archived item back where it says so; lines that wait for it apply by themselves. */
   updateItem(id: number, { sku, gtin, name, low_at, archived }: UpdateItem): Promise<Item> {
     return this.app.db.unique(async (tx) => {
-      if (sku !== undefined) {
+      if (sku !== undefined && mappingOf(this.app)?.quantity) {
         // Products before items, as everybody locks them.
         const known = await findItem(tx, id);
-        if (known.sku !== sku) await lockMappedNames(tx, this.app, [known.sku, sku]);
+        if (known.sku !== sku) await lockProducts(tx, this.app, [known.sku, sku]);
       }
       // Locked: of two renames the second retires the SKU that the first one gave.
       const before = await firstOrNotFound<ItemRow>(items(tx).where({ id }).forUpdate(), 'Item');
@@ -143,16 +125,15 @@ export class ItemsService {
       await items(tx)
         .where({ id })
         .update({
+          ...definedOf({ name, low_at }),
           ...(sku !== undefined && { sku, sku_digest: skuDigest(sku) }),
           ...(sku !== undefined && sku !== before.sku && { product_gone: false }),
           ...(gtin !== undefined && gtinColumns(gtin)),
-          ...(name !== undefined && { name }),
-          ...(low_at !== undefined && { low_at }),
           ...(archived === false && { archived_at: null }),
           updated_at: Date.now(),
         });
       const row = await findItem(tx, id);
-      if (row.sku !== before.sku) await writeThrough(tx, this.app, [{ item: id }]);
+      if (row.sku !== before.sku) await writeThrough(tx, this.app, [id]);
       await markChanged(tx, [id]);
       await notifyItemsKnown(this.app, [{ sku: row.sku, gtin: row.gtin }]);
       return toItem(row);
@@ -164,10 +145,8 @@ export class ItemsService {
     return this.app.db.unique(async (tx) => {
       await findItem(tx, id);
       const at = Date.now();
-      await items(tx)
-        .where({ id })
-        .whereNull('archived_at')
-        .update({ archived_at: at, updated_at: at });
+      const current = items(tx).where({ id }).whereNull('archived_at');
+      await current.update({ archived_at: at, updated_at: at });
       await markChanged(tx, [id]);
     });
   }
@@ -186,14 +165,8 @@ export class ItemsService {
       const where = { code_digest: locationDigest(code) };
       if (await isTaken(locations(tx).where(where), null)) throw fieldError('code', TAKEN);
       const at = Date.now();
-      await locations(tx).insert({
-        name,
-        code,
-        ...where,
-        is_default: false,
-        created_at: at,
-        updated_at: at,
-      });
+      const made = { created_at: at, updated_at: at };
+      await locations(tx).insert({ name, code, ...where, is_default: false, ...made });
       return toLocation((await locations(tx).where(where).first()) as LocationRow);
     });
   }
@@ -201,17 +174,12 @@ export class ItemsService {
   updateLocation(id: number, { name, code }: UpdateLocation): Promise<Location> {
     return this.app.db.unique(async (tx) => {
       await findLocation(tx, id);
-      if (code !== undefined) {
-        const where = { code_digest: locationDigest(code) };
-        if (await isTaken(locations(tx).where(where), id)) throw fieldError('code', TAKEN);
+      const digest = code === undefined ? {} : { code_digest: locationDigest(code) };
+      if (code !== undefined && (await isTaken(locations(tx).where(digest), id))) {
+        throw fieldError('code', TAKEN);
       }
-      await locations(tx)
-        .where({ id })
-        .update({
-          ...(name !== undefined && { name }),
-          ...(code !== undefined && { code, code_digest: locationDigest(code) }),
-          updated_at: Date.now(),
-        });
+      const changed = { ...definedOf({ name, code }), ...digest, updated_at: Date.now() };
+      await locations(tx).where({ id }).update(changed);
       return toLocation(await findLocation(tx, id));
     });
   }

@@ -1,7 +1,7 @@
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { findInChunks } from '../database/written-rows';
-import { fieldError } from '../http/validation';
+import { fieldError, LARGEST_ID } from '../http/validation';
 import { refusal } from '../runtime/refusal';
 import { claimSkus, markChanged } from './catalogue';
 import { openLevels } from './ledger';
@@ -14,6 +14,23 @@ export const gtinDigest = (gtin: string): string =>
   digestOf(`gtin:${/^\d{8,14}$/.test(gtin) ? gtin.padStart(14, '0') : gtin}`);
 
 export { skuDigest };
+
+/** The columns of a GTIN, or of none. */
+export const gtinColumns = (gtin: string | null) => ({
+  gtin,
+  gtin_digest: gtin === null ? null : gtinDigest(gtin),
+});
+
+/** The row of a new item. */
+export const newItem = ({
+  sku,
+  gtin,
+  ...columns
+}: Pick<ItemRow, 'sku' | 'gtin' | 'name' | 'low_at'>) => {
+  const at = Date.now();
+  const named = { sku, sku_digest: skuDigest(sku), ...gtinColumns(gtin) };
+  return { ...named, ...columns, created_at: at, updated_at: at };
+};
 
 /**
  * The item that a client names by id or by SKU, archived ones too.
@@ -54,49 +71,43 @@ const rowsByDigest = (
  * @returns null if the item was archived: its product does not bring it back
  */
 const adopt = async (db: Tx, product: Product): Promise<number | null> => {
-  const at = Date.now();
-  const digest = skuDigest(product.sku);
-  const gtin = product.gtin === null ? null : fullGtin(product.gtin);
-  const quantity = wholePieces(product.quantity);
-  await db
-    .table(ITEMS_TABLE)
-    .insert({
-      sku: product.sku,
-      sku_digest: digest,
-      gtin,
-      gtin_digest: gtin === null ? null : gtinDigest(gtin),
-      name: null,
-      low_at: 0,
-      created_at: at,
-      updated_at: at,
-    })
-    .onConflict('sku_digest')
-    .ignore();
+  const { sku, gtin, quantity } = product;
+  const made = newItem({ sku, gtin: fullGtin(gtin), name: null, low_at: 0 });
+  await db.table(ITEMS_TABLE).insert(made).onConflict('sku_digest').ignore();
   // Somebody else may have made it since this transaction began to read.
   const item = (await db.latest(
-    db.table(ITEMS_TABLE).where({ sku_digest: digest }).first()
+    db.table(ITEMS_TABLE).where({ sku_digest: made.sku_digest }).first()
   )) as unknown as ItemRow;
   if (item.archived_at !== null) return null;
-  const location = await defaultLocation(db);
-  await openLevels(db, [
-    { item: Number(item.id), location: Number(location.id), opening: quantity },
-  ]);
-  await claimSkus(db, [product.sku]);
-  await markChanged(db, [Number(item.id)]);
-  return Number(item.id);
+  const id = Number(item.id);
+  const location = Number((await defaultLocation(db)).id);
+  await openLevels(db, [{ item: id, location, opening: wholePieces(quantity) }]);
+  await claimSkus(db, [sku]);
+  await markChanged(db, [id]);
+  return id;
 };
-
-/** Fits the `integer` columns that ids are compared with. */
-const LARGEST = 2_147_483_647;
 
 /** Stands for an item that there is not: the same for a SKU at any time, and no item's id. */
 const trialItemId = (sku: string): number =>
-  -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST);
+  -1 - (Number.parseInt(skuDigest(sku).slice(0, 8), 16) % LARGEST_ID);
 
 /** The item of a product, or what stands for the one that it would become; null if it was archived. */
 const standIn = ({ sku }: Product, item: ItemRow | undefined): number | null => {
   if (!item) return trialItemId(sku);
   return item.archived_at === null ? Number(item.id) : null;
+};
+
+type NamedItem = Pick<ItemRow, 'id' | 'sku' | 'name'>;
+
+/** Items by their ids, archived ones too. */
+export const namedItems = async (
+  db: Db,
+  ids: readonly number[]
+): Promise<Map<number, NamedItem>> => {
+  const rows = await findInChunks<NamedItem>(ids, (some) =>
+    db.table(ITEMS_TABLE).select('id', 'sku', 'name').whereIn('id', some)
+  );
+  return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
 /** Items as they were found. */

@@ -14,6 +14,7 @@ import type { EventMap } from '../hooks';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import { markChanged } from './catalogue';
+import { locationSummary, readLocations } from './locations';
 import { lockMappedItems, writeThrough } from './products';
 import type { Posting } from './rules/allocation';
 import {
@@ -40,7 +41,6 @@ import {
   MOVEMENTS_TABLE,
 } from './tables';
 
-/** The place of an item. */
 export interface Place {
   item: number;
   location: number;
@@ -48,19 +48,25 @@ export interface Place {
 
 export const placeKey = ({ item, location }: Place): string => `${item}@${location}`;
 
+export const placeOf = (row: Record<'item_id' | 'location_id', Big>): Place => ({
+  item: Number(row.item_id),
+  location: Number(row.location_id),
+});
+
 /** Each place once, always in the same order. */
 const distinct = (places: readonly Place[]): Place[] =>
   [...new Map(places.map((place) => [placeKey(place), place])).values()].sort(
     (a, b) => a.item - b.item || a.location - b.location
   );
 
-const findLevels = async (
+/** The levels of these places as they are; places without a level are absent. */
+export const readLevels = async (
   db: Db,
   places: readonly Place[],
-  { lock }: { lock: boolean }
+  { lock = false } = {}
 ): Promise<Map<string, LevelRow>> => {
   const levels = new Map<string, LevelRow>();
-  for (const some of inChunks(places)) {
+  for (const some of inChunks(distinct(places))) {
     const query = db
       .table(LEVELS_TABLE)
       .select('*')
@@ -68,40 +74,25 @@ const findLevels = async (
       .whereIn('location_id', [...new Set(some.map(({ location }) => location))])
       .orderBy(['item_id', 'location_id']);
     for (const row of (await (lock ? query.forUpdate() : query)) as LevelRow[]) {
-      levels.set(placeKey({ item: Number(row.item_id), location: Number(row.location_id) }), row);
+      levels.set(placeKey(placeOf(row)), row);
     }
   }
   return levels;
 };
 
-/** The levels of these places as they are; places without a level are absent. Locks nothing. */
-export const readLevels = (db: Db, places: readonly Place[]): Promise<Map<string, LevelRow>> =>
-  findLevels(db, distinct(places), { lock: false });
-
-/** The opening of a new level. */
-export interface LevelOpening extends Place {
-  opening: number;
-}
+export type LevelOpening = Place & { opening: number };
 
 /** Makes levels with what they start from; one that is there already stays as it is. */
 export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Promise<void> => {
   const updatedAt = Date.now();
-  // SQLite takes five hundred rows of one statement.
-  for (const some of inChunks(openings)) {
-    await tx
-      .table(LEVELS_TABLE)
-      .insert(
-        some.map(({ item, location, opening }) => ({
-          item_id: item,
-          location_id: location,
-          opening,
-          quantity: opening,
-          updated_at: updatedAt,
-        }))
-      )
-      .onConflict(['item_id', 'location_id'])
-      .ignore();
-  }
+  const rows = openings.map(({ item, location, opening }) => ({
+    item_id: item,
+    location_id: location,
+    opening,
+    quantity: opening,
+    updated_at: updatedAt,
+  }));
+  await tx.insert(LEVELS_TABLE, rows, { unique: ['item_id', 'location_id'], then: 'ignore' });
 };
 
 /**
@@ -113,23 +104,18 @@ export const lockLevels = async (
   tx: Tx,
   places: readonly Place[]
 ): Promise<Map<string, LevelRow>> => {
-  const wanted = distinct(places);
-  const locked = await findLevels(tx, wanted, { lock: true });
-  const missing = wanted.filter((place) => !locked.has(placeKey(place)));
+  const locked = await readLevels(tx, places, { lock: true });
+  const missing = distinct(places).filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
   await openLevels(
     tx,
     missing.map((place) => ({ ...place, opening: 0 }))
   );
-  return findLevels(tx, wanted, { lock: true });
+  return readLevels(tx, places, { lock: true });
 };
 
 /** A level whose quantity is another one than before the transaction. */
-export interface LevelChange extends Place {
-  levelId: number;
-  before: number;
-  after: number;
-}
+export type LevelChange = Place & Record<'levelId' | 'before' | 'after', number>;
 
 /** One change a level, in the order in which the levels first changed; none if it is as before. */
 export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => {
@@ -140,8 +126,6 @@ export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => 
   }
   return [...merged.values()].filter(({ before, after }) => before !== after);
 };
-
-type Named = Pick<LevelRow, 'id' | 'opening'>;
 
 /** The lines of a level that are no counts and touch the shelf, whatever counts cover. */
 export const moving = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
@@ -171,13 +155,14 @@ export const lastCountOf = async (db: Db, levelId: number): Promise<MovementRow 
  * The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory.
  * @param level  locked by the transaction; what was committed before the lock is seen, on MySQL too
  */
-export const foldInDatabase = async (db: Db, level: Named): Promise<LevelState> => {
+export const foldInDatabase = async (
+  db: Db,
+  level: Pick<LevelRow, 'id' | 'opening'>
+): Promise<LevelState> => {
   const [last] = (await db.latest(latestCounts(db, level.id))) as MovementRow[];
   const moved = moving(db.table(MOVEMENTS_TABLE).where({ level_id: level.id }));
   if (last) moved.andWhere('at', '>', Number(last.at));
-  const [sum] = (await db.latest(moved.sum({ moved: 'quantity' }))) as {
-    moved: number | string | null;
-  }[];
+  const [sum] = (await db.latest(moved.sum({ moved: 'quantity' }))) as { moved: Big | null }[];
   const after = Number(sum?.moved ?? 0);
   if (!last) return openLevel(Number(level.opening) + after);
   return {
@@ -200,11 +185,6 @@ interface EntryInput extends Place {
   madeBy?: string | null;
 }
 
-interface MoveInput extends EntryInput {
-  type: Exclude<MovementType, 'count'>;
-  reason: PostingReason | null;
-}
-
 export interface CountingInput extends EntryInput {
   line: number;
   /** Orders counts of the very same time; the POS event's id if left out. */
@@ -223,9 +203,6 @@ export interface LedgerLine extends EntryInput {
   sku?: string;
 }
 
-const INSERT_CHUNK = 50;
-
-/** A level's state in its row. */
 const columnsOf = ({ quantity, lastCount }: LevelState) => ({
   quantity,
   count_at: lastCount?.time ?? null,
@@ -233,37 +210,26 @@ const columnsOf = ({ quantity, lastCount }: LevelState) => ({
   count_line: lastCount?.line ?? null,
 });
 
-const STATE_COLUMNS = ['quantity', 'count_at', 'count_seq', 'count_line'];
-
-interface Held {
-  row: LevelRow | null;
-  before: number;
-  state: LevelState;
-  acceptedCountAt: number | null;
-  lines: LedgerLine[];
-}
-
 const seqOf = ({ seq, eventId }: CountingInput): number => seq ?? eventId ?? 0;
 
-const stateOf = (row: LevelRow): LevelState => ({
-  quantity: Number(row.quantity),
-  lastCount:
-    row.count_at === null
-      ? null
-      : { time: Number(row.count_at), seq: Number(row.count_seq), line: Number(row.count_line) },
-});
-
-const held = (row: LevelRow | null, opening: number): Held => {
-  const state = row ? stateOf(row) : openLevel(opening);
+/** A level that is locked, and the lines that were added to it since. */
+const held = (row: LevelRow | null, opening: number) => {
+  const state: LevelState = { quantity: row ? Number(row.quantity) : opening, lastCount: null };
+  if (row && row.count_at !== null) {
+    const { count_at: time, count_seq: seq, count_line: line } = row;
+    state.lastCount = { time: Number(time), seq: Number(seq), line: Number(line) };
+  }
   const counted = row?.accepted_count_at ?? null;
   return {
     row,
     before: state.quantity,
     state,
     acceptedCountAt: counted === null ? null : Number(counted),
-    lines: [],
+    lines: [] as LedgerLine[],
   };
 };
+
+type Held = ReturnType<typeof held>;
 
 const sumPending = (level: Held, time: number): number =>
   level.lines.reduce(
@@ -288,7 +254,10 @@ export class Ledger {
   constructor(
     private readonly app: App,
     private readonly tx: Tx,
-    private readonly options: { simulate?: boolean; openingOf?: (place: Place) => number } = {}
+    private readonly options: {
+      simulate?: boolean;
+      openingOf?: ((place: Place) => number) | null;
+    } = {}
   ) {}
 
   /**
@@ -300,8 +269,10 @@ export class Ledger {
     if (wanted.length === 0) return;
     const fresh = wanted.map(({ item }) => item).filter((item) => !this.compared.has(item));
     const { simulate, openingOf } = this.options;
-    const found = simulate ? [] : await lockMappedItems(this.tx, this.app, fresh);
-    const drifts = this.app.options.stock?.onProductWrite === 'refuse' ? [] : found;
+    const { stock } = this.app.options;
+    const isMapped = !simulate && stock?.quantity;
+    const found = isMapped ? await lockMappedItems(this.tx, this.app, fresh) : [];
+    const drifts = stock?.onProductWrite === 'refuse' ? [] : found;
     for (const item of fresh) this.compared.add(item);
     const all = [...wanted, ...drifts.filter((place) => !this.levels.has(placeKey(place)))];
     const rows = await (simulate ? readLevels : lockLevels)(this.tx, all);
@@ -313,7 +284,9 @@ export class Ledger {
     for (const { item, location, quantity } of drifts) {
       const counted = this.at({ item, location }).state.lastCount?.time ?? 0;
       this.move({
-        ...{ item, location, quantity },
+        item,
+        location,
+        quantity,
         type: 'adjustment',
         // A count may be dated ahead by some minutes: it has not seen what is found now.
         at: Math.max(Date.now(), counted + 1),
@@ -324,7 +297,13 @@ export class Ledger {
     }
   }
 
-  move({ reason, ...input }: MoveInput): LedgerLine {
+  move({
+    reason,
+    ...input
+  }: EntryInput & {
+    type: Exclude<MovementType, 'count'>;
+    reason: PostingReason | null;
+  }): LedgerLine {
     const level = this.at(input);
     const { at: time, quantity } = input;
     const step = applyMovement(level.state, { time, quantity, reason });
@@ -360,20 +339,16 @@ export class Ledger {
     await this.write(touched);
     const changes = touched.flatMap(({ row, before, state }): LevelChange[] => {
       if (!row || before === state.quantity) return [];
-      const place = { item: Number(row.item_id), location: Number(row.location_id) };
-      return [{ ...place, levelId: row.id, before, after: state.quantity }];
+      return [{ ...placeOf(row), levelId: row.id, before, after: state.quantity }];
     });
     this.pending.length = 0;
-    await markChanged(
-      this.tx,
-      changes.map(({ item }) => item)
-    );
-    // Unchanged sums, too: their product may have had another number.
-    await writeThrough(
-      this.tx,
-      this.app,
-      touched.map(({ row }) => ({ item: Number(row?.item_id) }))
-    );
+    const items = changes.map(({ item }) => item);
+    await markChanged(this.tx, items);
+    if (this.app.options.stock?.quantity) {
+      // Unchanged sums, too: their product may have had another number.
+      const moved = touched.map(({ row }) => Number(row?.item_id));
+      await writeThrough(this.tx, this.app, moved);
+    }
     return changes;
   }
 
@@ -398,28 +373,23 @@ export class Ledger {
 
   /** By level id: what was moved later than `time`, in the database. */
   private async movedAfter(ids: readonly number[], time: number): Promise<Map<number, number>> {
-    const sums = new Map<number, number>();
-    for (let start = 0; start < ids.length; start += 200) {
-      // Sums quantities: a covered movement has no effect, but moves again once the count is undone.
+    // Sums quantities: a covered movement has no effect, but moves again once the count is undone.
+    const rows = await findInChunks<{ level_id: number; moved: Big | null }>(ids, (some) => {
       const query = moving(this.tx.table(MOVEMENTS_TABLE))
         .select('level_id')
         .sum({ moved: 'quantity' })
-        .whereIn('level_id', ids.slice(start, start + 200))
+        .whereIn('level_id', some)
         .where('at', '>', time)
         .groupBy('level_id');
-      const rows = (await (this.options.simulate ? query : this.tx.latest(query))) as {
-        level_id: number;
-        moved: number | string | null;
-      }[];
-      for (const row of rows) sums.set(Number(row.level_id), Number(row.moved ?? 0));
-    }
-    return sums;
+      return this.options.simulate ? query : this.tx.latest(query);
+    });
+    return new Map(rows.map((row) => [Number(row.level_id), Number(row.moved ?? 0)]));
   }
 
   private async write(touched: readonly Held[]): Promise<void> {
     const at = Date.now();
     const lines = this.pending.map((line) => ({
-      level_id: this.at(line).row?.id,
+      level_id: this.at(line).row?.id ?? null,
       type: line.type,
       at: line.at,
       seq: line.seq,
@@ -434,23 +404,12 @@ export class Ledger {
       made_by: line.madeBy ?? null,
       created_at: at,
     }));
-    for (let start = 0; start < lines.length; start += INSERT_CHUNK) {
-      await this.tx.table(MOVEMENTS_TABLE).insert(lines.slice(start, start + INSERT_CHUNK));
-    }
+    await this.tx.insert(MOVEMENTS_TABLE, lines);
     const levels = touched.map(({ row, state, acceptedCountAt }) => ({
-      ...row,
-      ...columnsOf(state),
-      accepted_count_at: acceptedCountAt,
-      updated_at: at,
+      id: Number(row?.id),
+      set: { ...columnsOf(state), accepted_count_at: acceptedCountAt, updated_at: at },
     }));
-    for (let start = 0; start < levels.length; start += INSERT_CHUNK) {
-      // The rows exist and are locked: this is an update of many rows in one statement.
-      await this.tx
-        .table(LEVELS_TABLE)
-        .insert(levels.slice(start, start + INSERT_CHUNK))
-        .onConflict('id')
-        .merge([...STATE_COLUMNS, 'accepted_count_at', 'updated_at']);
-    }
+    await this.tx.updateRows(LEVELS_TABLE, levels);
   }
 }
 
@@ -469,8 +428,7 @@ export const postedOf = async (db: Db, events: readonly number[]): Promise<Posti
   );
   return rows.map((row) => ({
     refund: Number(row.event_id),
-    item: Number(row.item_id),
-    location: Number(row.location_id),
+    ...placeOf(row),
     quantity: Number(row.quantity),
   }));
 };
@@ -484,24 +442,18 @@ const writeFolded = async (tx: Tx, level: LevelRow, state: LevelState): Promise<
     .update({ ...columnsOf(state), updated_at: Date.now() });
   const before = Number(level.quantity);
   if (quantity === before) return [];
-  const place = { item: Number(level.item_id), location: Number(level.location_id) };
-  return [{ ...place, levelId: Number(level.id), before, after: quantity }];
+  return [{ ...placeOf(level), levelId: Number(level.id), before, after: quantity }];
 };
 
 /** Updates the catalogue and mapped products after levels were corrected. */
 const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promise<void> => {
-  await markChanged(
-    tx,
-    changes.map(({ item }) => item)
-  );
-  await writeThrough(tx, app, changes);
+  const items = changes.map(({ item }) => item);
+  await markChanged(tx, items);
+  await writeThrough(tx, app, items);
 };
 
 /** A line of a count that is to be taken back. */
-interface CountToUndo extends Place {
-  event: number;
-  line: number;
-}
+type CountToUndo = Place & Record<'event' | 'line', number>;
 
 const undoOnLevel = async (
   tx: Tx,
@@ -595,30 +547,22 @@ export const movementsOfEvent = async (db: Db, event: number): Promise<PlacedMov
 
 const GROUP = 'Point of sale';
 
+const integer = { type: 'integer' };
+const string = { type: 'string' };
+const stringOrNull = { type: ['string', 'null'] };
+
 const levelSchema = {
   type: 'object',
   required: ['item', 'location', 'quantity', 'previous_quantity'],
   properties: {
     item: {
       type: 'object',
-      properties: {
-        id: { type: 'integer' },
-        sku: { type: 'string' },
-        gtin: { type: ['string', 'null'] },
-        name: { type: ['string', 'null'] },
-      },
+      properties: { id: integer, sku: string, gtin: stringOrNull, name: stringOrNull },
     },
-    location: {
-      type: 'object',
-      properties: {
-        id: { type: 'integer' },
-        code: { type: 'string' },
-        name: { type: 'string' },
-      },
-    },
-    quantity: { type: 'integer' },
-    previous_quantity: { type: 'integer' },
-    low_at: { type: 'integer' },
+    location: { type: 'object', properties: { id: integer, code: string, name: string } },
+    quantity: integer,
+    previous_quantity: integer,
+    low_at: integer,
   },
 };
 
@@ -647,7 +591,7 @@ const STOCK_EVENTS: EventMap = {
   },
 };
 
-const STOCK_EVENT_NAMES = Object.keys(STOCK_EVENTS);
+export const STOCK_EVENT_NAMES = Object.keys(STOCK_EVENTS);
 
 /** Declares events in the catalogue, as any other plugin would. */
 export const declareEvents = (app: App, declared: EventMap): void => {
@@ -656,9 +600,7 @@ export const declareEvents = (app: App, declared: EventMap): void => {
   });
 };
 
-export const declareStockEvents = (app: App): void => {
-  declareEvents(app, STOCK_EVENTS);
-};
+export const declareStockEvents = (app: App): void => declareEvents(app, STOCK_EVENTS);
 
 /**
  * A transaction's stock changes as events with subscribers; they are published with the transaction's
@@ -674,26 +616,24 @@ export const stockChangeEvents = async (
   if (heard.size === 0) return [];
   const byId = <Row extends { id: number }>(rows: readonly Row[]) =>
     new Map(rows.map((row) => [Number(row.id), row]));
+  const itemIds = changes.map(({ item }) => item);
   const items = byId(
-    await findInChunks<ItemRow>(
-      changes.map(({ item }) => item),
-      (some) => tx.table(ITEMS_TABLE).whereIn('id', some)
-    )
+    await findInChunks<ItemRow>(itemIds, (some) => tx.table(ITEMS_TABLE).whereIn('id', some))
   );
+  const levelIds = changes.map(({ levelId }) => levelId);
   const marked = byId(
-    await findInChunks<LevelRow>(
-      changes.map(({ levelId }) => levelId),
-      (some) => tx.table(LEVELS_TABLE).whereNotNull('low_at').whereIn('id', some)
+    await findInChunks<LevelRow>(levelIds, (some) =>
+      tx.table(LEVELS_TABLE).whereNotNull('low_at').whereIn('id', some)
     )
   );
-  const locations = byId((await tx.table(LOCATIONS_TABLE)) as LocationRow[]);
+  const locations = await readLocations(tx);
   return changes.flatMap(({ item: itemId, location: locationId, levelId, before, after }) => {
     const item = items.get(itemId);
     const location = locations.get(locationId);
     if (!item || !location) return [];
     const data = {
       item: { id: Number(item.id), sku: item.sku, gtin: item.gtin, name: item.name },
-      location: { id: Number(location.id), code: location.code, name: location.name },
+      location: locationSummary(locationId, location),
       quantity: after,
       previous_quantity: before,
     };
@@ -727,15 +667,12 @@ export const toItem = (row: ItemRow): Item => ({
   updated_at: isoTime(Number(row.updated_at)),
 });
 
-/** A level joined with its item and location. */
 export type JoinedLevel = LevelRow &
   Pick<ItemRow, 'sku' | 'gtin' | 'name'> & { location_code: string; location_name: string };
 
-export const summaryOf = (row: {
-  location_id: number;
-  location_code: string;
-  location_name: string;
-}): LocationSummary => ({
+export const summaryOf = (
+  row: Pick<JoinedLevel, 'location_id' | 'location_code' | 'location_name'>
+): LocationSummary => ({
   id: Number(row.location_id),
   code: row.location_code,
   name: row.location_name,

@@ -11,10 +11,10 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import type { App } from '../app';
 import { whereContains } from '../database/contains';
 import type { Db } from '../database/db';
-import { firstOrNotFound, withTransientRetry } from '../database/retry';
+import { firstOrNotFound } from '../database/retry';
 import { readList, readPage } from '../http/pagination';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
-import { timeOf, writeAndPublish } from './by-hand';
+import { adjustIn, changeOfOne, writeAndPublish } from './by-hand';
 import {
   type JoinedLevel,
   lastCountOf,
@@ -26,7 +26,6 @@ import {
   toMovement,
 } from './ledger';
 import type { Adjust, GridQuery, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './inputs';
-import { skuDigest } from './items';
 import { locationDigest, locationFromInput } from './locations';
 import {
   type Big,
@@ -37,22 +36,16 @@ import {
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
+  skuDigest,
 } from './tables';
-
-const COLUMNS = [
-  'l.*',
-  'i.sku',
-  'i.gtin',
-  'i.name',
-  'p.code as location_code',
-  'p.name as location_name',
-];
 
 const joined = (db: Db): Knex.QueryBuilder =>
   db
     .table(`${LEVELS_TABLE} as l`)
     .join(`${ITEMS_TABLE} as i`, 'i.id', 'l.item_id')
-    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id');
+    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
+    .select('l.*', 'i.sku', 'i.gtin', 'i.name')
+    .select('p.code as location_code', 'p.name as location_name');
 
 /** Levels, their movements, and the owner's own adjustments. Unknown ids: NotFoundError (404). */
 export class LevelsService {
@@ -70,8 +63,7 @@ export class LevelsService {
       });
     }
     if (search) whereContains(this.app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
-    query.select(COLUMNS).orderBy(['l.item_id', 'l.location_id']);
-    return readList(db, query, request, toLevel);
+    return readList(db, query.orderBy(['l.item_id', 'l.location_id']), request, toLevel);
   }
 
   get(id: number): Promise<Level> {
@@ -88,11 +80,12 @@ export class LevelsService {
       db.table(LEVELS_TABLE).where({ id: levelId }),
       'Level'
     );
-    const { query } =
-      type === undefined
-        ? { query: db.table(MOVEMENTS_TABLE).where({ level_id: levelId }) }
-        : await (await History.of(db, level)).movementsOf({ type, reason, rest });
-    return readList(db, query.select('*').orderBy('id', 'desc'), request, toMovement);
+    const list = (query: Knex.QueryBuilder) =>
+      readList(db, query.select('*').orderBy('id', 'desc'), request, toMovement);
+    if (type === undefined) return list(db.table(MOVEMENTS_TABLE).where({ level_id: levelId }));
+    const history = new History(db, level, await lastCountOf(db, level.id));
+    const words = type === 'adjustment' ? await history.mostUsedWords() : [];
+    return list(history.movementsOf({ type, reason, rest }, words));
   }
 
   /** The level of an item at a location, by id or code; at the default one if it is left out. */
@@ -102,64 +95,37 @@ export class LevelsService {
     return this.one({ 'l.item_id': itemId, 'l.location_id': Number(location.id) });
   }
 
-  /** Sets the level's own low mark. */
   update(id: number, { low_at: lowAt }: UpdateLevel): Promise<Level> {
     return this.app.db.transaction(async (tx) => {
-      await this.one({ 'l.id': id });
+      await this.get(id);
       await setLowMark(tx, id, lowAt);
-      return this.one({ 'l.id': id });
+      return this.get(id);
     });
   }
 
   /** Appends a relative adjustment. @param madeBy  who makes it */
-  async adjust(
-    itemId: number,
-    { location: wanted, quantity = 0, reason, occurred_at: at }: Adjust,
-    madeBy: string | null
-  ): Promise<void> {
-    await withTransientRetry(() =>
-      this.app.db.transaction(async (tx) => {
-        await firstOrNotFound(tx.table(ITEMS_TABLE).where({ id: itemId }), 'Item');
-        const location = await locationFromInput(tx, wanted, 'location');
-        const place = { item: itemId, location: Number(location.id) };
-        const ledger = new Ledger(this.app, tx);
-        await ledger.lock([place]);
-        ledger.move({
-          ...place,
-          type: 'adjustment',
-          at: timeOf(at),
-          quantity,
-          reason: null,
-          eventId: null,
-          note: reason ?? null,
-          madeBy,
-        });
-        await writeAndPublish(tx, this.app, ledger);
-      })
-    );
+  adjust(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
+    return this.app.db.retrying(async (tx) => {
+      const ledger = new Ledger(this.app, tx);
+      const change = await changeOfOne(tx, itemId, input);
+      await adjustIn(ledger, change, input.occurred_at, madeBy);
+      await writeAndPublish(tx, this.app, ledger);
+    });
   }
 
   private async one(where: Record<string, number>): Promise<Level> {
-    const query = joined(await this.app.db.current())
-      .select(COLUMNS)
-      .where(where);
+    const query = joined(await this.app.db.current()).where(where);
     return toLevel(await firstOrNotFound<JoinedLevel>(query, 'Level'));
   }
 }
 
 type GridItem = Pick<ItemRow, 'id' | 'sku' | 'gtin' | 'name' | 'low_at'>;
-type GridLevel = Pick<
-  LevelRow,
-  'id' | 'item_id' | 'location_id' | 'quantity' | 'count_at' | 'low_at'
-> & {
-  location_code: string;
-  location_name: string;
-};
 
-const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow => {
+const toGridRow = (item: GridItem, levels: readonly JoinedLevel[]): StockGridRow => {
   const lowAt = Number(item.low_at ?? 0);
   const quantities = levels.map(({ quantity }) => Number(quantity));
-  const isLow = ({ quantity, low_at: own }: GridLevel) => Number(quantity) <= Number(own ?? lowAt);
+  const isLow = ({ quantity, low_at: own }: JoinedLevel) =>
+    Number(quantity) <= Number(own ?? lowAt);
   return {
     id: Number(item.id),
     sku: item.sku,
@@ -179,15 +145,6 @@ const toGridRow = (item: GridItem, levels: readonly GridLevel[]): StockGridRow =
     })),
   };
 };
-
-const levelsOf = async (db: Db, items: readonly number[]): Promise<GridLevel[]> =>
-  (await db
-    .table(`${LEVELS_TABLE} as l`)
-    .join(`${LOCATIONS_TABLE} as p`, 'p.id', 'l.location_id')
-    .select('l.id', 'l.item_id', 'l.location_id', 'l.quantity', 'l.count_at', 'l.low_at')
-    .select('p.code as location_code', 'p.name as location_name')
-    .whereIn('l.item_id', [...items])
-    .orderBy('l.location_id')) as GridLevel[];
 
 /** A total is worked out for all items only where they are sorted by it. */
 const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
@@ -222,10 +179,8 @@ export const listGrid = async (
     .whereNull('i.archived_at');
   if (search) whereContains(app.db, query, ['i.sku', 'i.gtin', 'i.name'], search);
   const holding = (is: boolean, rule: (level: Knex.QueryBuilder) => Knex.QueryBuilder) => {
-    const levels = rule(db.table(`${LEVELS_TABLE} as w`).select('w.item_id')).whereRaw('?? = ??', [
-      'w.item_id',
-      'i.id',
-    ]);
+    const levels = db.table(`${LEVELS_TABLE} as w`).select('w.item_id');
+    rule(levels.whereRaw('?? = ??', ['w.item_id', 'i.id']));
     if (is) query.whereExists(levels);
     else query.whereNotExists(levels);
   };
@@ -237,10 +192,8 @@ export const listGrid = async (
   if (negative !== undefined) holding(negative, (level) => level.where('w.quantity', '<', 0));
   order(db, query, sort);
   const { rows, meta } = await readPage<GridItem>(db, query, request);
-  const levels = await levelsOf(
-    db,
-    rows.map(({ id }) => id)
-  );
+  const ids = rows.map(({ id }) => id);
+  const levels: JoinedLevel[] = await joined(db).whereIn('l.item_id', ids).orderBy('l.location_id');
   const of = (item: GridItem) =>
     levels.filter((level) => Number(level.item_id) === Number(item.id));
   return { data: rows.map((row) => toGridRow(row, of(row))), meta };
@@ -260,7 +213,8 @@ interface Sums {
   movements: Big;
 }
 
-type Step = Record<'at' | 'quantity', number>;
+type Words = Sums & { note: string | null };
+type Step = Record<'at' | 'quantity', Big>;
 
 const sums = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.sum({ quantity: 'quantity' }).count({ movements: '*' });
@@ -279,42 +233,28 @@ const term = (
   movements: Number(movements),
 });
 
-const stepOf = ({ at, quantity }: Record<'at' | 'quantity', Big>): Step => ({
-  at: Number(at),
-  quantity: Number(quantity),
-});
-
 /** The start of a level, its latest count or its opening, and the movements since. */
 class History {
-  private constructor(
+  constructor(
     private readonly db: Db,
     private readonly level: LevelRow,
-    /** null: the level starts from its opening, which is timeless. */
-    private readonly count: MovementRow | null
+    /** Undefined: the level starts from its opening, which is timeless. */
+    private readonly count: MovementRow | undefined
   ) {}
 
-  static async of(db: Db, level: LevelRow): Promise<History> {
-    return new History(db, level, (await lastCountOf(db, level.id)) ?? null);
-  }
-
-  /**
-   * The movements whose sum a term is; of the opening there are none. In an object: a promise of a
-   * query alone would run it.
-   */
-  async movementsOf({
-    type,
-    reason,
-    rest,
-  }: Pick<LevelMovementsQuery, 'type' | 'reason' | 'rest'>): Promise<{ query: Knex.QueryBuilder }> {
+  /** The movements whose sum a term is; of the opening there are none. */
+  movementsOf(
+    { type, reason, rest }: Pick<LevelMovementsQuery, 'type' | 'reason' | 'rest'>,
+    mostUsed: readonly Words[]
+  ): Knex.QueryBuilder {
     if (type === 'opening' || type === 'count') {
       const id = type === 'count' && this.count ? this.count.id : 0;
-      return { query: this.db.table(MOVEMENTS_TABLE).where({ level_id: this.level.id, id }) };
+      return this.db.table(MOVEMENTS_TABLE).where({ level_id: this.level.id, id });
     }
-    if (type === 'refund' && reason === 'no_restock')
-      return { query: this.all().where({ reason }) };
+    if (type === 'refund' && reason === 'no_restock') return this.all().where({ reason });
     const query = this.moved().where({ type });
-    if (type !== 'adjustment') return { query };
-    const words = (await this.mostUsedWords()).map(({ note }) => note);
+    if (type !== 'adjustment') return query;
+    const words = mostUsed.map(({ note }) => note);
     const own = rest ? words : words.filter((note) => wordsOf(note) === (reason ?? null));
     const notes = own.filter((note) => note !== null);
     query.where((any) => {
@@ -328,7 +268,7 @@ class History {
       if (own.includes(null)) any.whereNotNull('note');
       else any.orWhereNull('note');
     });
-    return { query };
+    return query;
   }
 
   async explain(): Promise<LevelExplanation> {
@@ -336,15 +276,14 @@ class History {
     const start = Number(count ? count.quantity : level.opening);
     const terms = [
       term(count ? 'count' : 'opening', null, { quantity: start, movements: count ? 1 : 0 }),
-      ...(await this.typeTerms()),
-      ...(await this.adjustmentTerms()),
+      ...(await this.movedTerms()),
     ];
     const moved = await this.steps();
     let quantity = start;
-    const series: ExplanationPoint[] = [{ at: isoTime(await this.begin(moved[0]?.at)), quantity }];
+    const series: ExplanationPoint[] = [{ at: isoTime(await this.begin(moved[0])), quantity }];
     for (const step of moved) {
-      quantity += step.quantity;
-      series.push({ at: isoTime(step.at), quantity });
+      quantity += Number(step.quantity);
+      series.push({ at: isoTime(Number(step.at)), quantity });
     }
     return {
       level_id: Number(level.id),
@@ -367,32 +306,32 @@ class History {
   }
 
   /** The words that were used most, with what they come to; as they were written, with their spaces. */
-  private async mostUsedWords(): Promise<(Sums & { note: string | null })[]> {
-    return (await sums(this.moved().where({ type: 'adjustment' }))
+  async mostUsedWords(): Promise<Words[]> {
+    return sums(this.moved().where({ type: 'adjustment' }))
       .select('note')
       .groupBy('note')
       .orderBy([{ column: 'movements', order: 'desc' }, { column: 'note' }])
-      .limit(WORDS)) as (Sums & { note: string | null })[];
+      .limit(WORDS);
   }
 
-  /** Sales, refunds and transfers, each one term; what was not restocked is one of its own. */
-  private async typeTerms(): Promise<ExplanationTerm[]> {
-    const moved = (await sums(this.moved())
-      .select('type')
-      .whereNot({ type: 'adjustment' })
-      .groupBy('type')) as (Sums & { type: ExplanationTerm['type'] })[];
+  /** Sales, refunds and transfers, each one term, what was not restocked, and the adjustments. */
+  private async movedTerms(): Promise<ExplanationTerm[]> {
+    const moved = (await sums(this.moved()).select('type').groupBy('type')) as (Sums & {
+      type: ExplanationTerm['type'];
+    })[];
     const kept = this.all().where({ reason: 'no_restock' }).count({ n: '*' });
     const [{ n = 0 } = {}] = (await kept) as { n?: Big }[];
     const terms = moved.map((row) => term(row.type, null, row));
-    if (Number(n) > 0) terms.push(term('refund', 'no_restock', { quantity: 0, movements: n }));
-    return terms.sort((a, b) => TYPES.indexOf(a.type) - TYPES.indexOf(b.type));
+    const adjusted = terms.find(({ type }) => type === 'adjustment');
+    const others = terms.filter((one) => one !== adjusted);
+    if (Number(n) > 0) others.push(term('refund', 'no_restock', { quantity: 0, movements: n }));
+    others.sort((a, b) => TYPES.indexOf(a.type) - TYPES.indexOf(b.type));
+    return adjusted ? [...others, ...(await this.adjustmentTerms(adjusted))] : others;
   }
 
   /** One term for each of the words that were used most, and one for all others. */
-  private async adjustmentTerms(): Promise<ExplanationTerm[]> {
-    const [all] = (await sums(this.moved().where({ type: 'adjustment' }))) as Sums[];
-    if (!all || Number(all.movements) === 0) return [];
-    const rest = { ...term('adjustment', null, all), rest: true as const };
+  private async adjustmentTerms(all: ExplanationTerm): Promise<ExplanationTerm[]> {
+    const rest = { ...all, rest: true as const };
     const terms = new Map<string | null, ExplanationTerm>();
     for (const row of await this.mostUsedWords()) {
       const reason = wordsOf(row.note);
@@ -409,17 +348,16 @@ class History {
   /** Sums by moment, or by parts of the time where there are too many moments. */
   private async steps(): Promise<Step[]> {
     const most = POINTS - 1;
-    const byMoment = (await this.moved()
+    const byMoment: Step[] = await this.moved()
       .select('at')
       .sum({ quantity: 'quantity' })
       .groupBy('at')
       .orderBy('at')
-      .limit(most + 1)) as Record<'at' | 'quantity', Big>[];
-    if (byMoment.length <= most) return byMoment.map(stepOf);
-    const [ends] = (await this.moved().min({ first: 'at' }).max({ last: 'at' })) as Record<
-      string,
-      Big
-    >[];
+      .limit(most + 1);
+    if (byMoment.length <= most) return byMoment;
+    const [ends]: Record<string, Big>[] = await this.moved()
+      .min({ first: 'at' })
+      .max({ last: 'at' });
     const first = Number(ends?.first);
     const width = Math.floor((Number(ends?.last) - first) / most) + 1;
     const parted = this.moved().select(
@@ -427,22 +365,21 @@ class History {
       'quantity',
       this.db.raw('(?? - ?) - (?? - ?) % ? as ??', ['at', first, 'at', first, width, 'part'])
     );
-    const parts = (await this.db
+    return (await this.db
       .from(parted)
       .max({ at: 'at' })
       .sum({ quantity: 'quantity' })
       .groupBy('part')
-      .orderBy('at')) as Record<'at' | 'quantity', Big>[];
-    return parts.map(stepOf);
+      .orderBy('at')) as Step[];
   }
 
   /** An opening has no time of its own: the line begins with the item, or with what came before it. */
-  private async begin(first: number | undefined): Promise<number> {
+  private async begin(first: Step | undefined): Promise<number> {
     if (this.count) return Number(this.count.at);
     const items = this.db.table(ITEMS_TABLE).where({ id: this.level.item_id });
-    const item = (await items.first('created_at')) as Pick<ItemRow, 'created_at'> | undefined;
+    const item: Pick<ItemRow, 'created_at'> | undefined = await items.first('created_at');
     const made = Number(item?.created_at ?? this.level.updated_at);
-    return first === undefined ? made : Math.min(made, first - 1);
+    return first === undefined ? made : Math.min(made, Number(first.at) - 1);
   }
 }
 
@@ -460,7 +397,8 @@ export const explainLevel = async (app: App, levelId: number): Promise<LevelExpl
     app.db.transaction(async (tx) => {
       const query = tx.table(LEVELS_TABLE).where({ id: levelId });
       if (lock) query.forUpdate();
-      return (await History.of(tx, await firstOrNotFound<LevelRow>(query, 'Level'))).explain();
+      const level = await firstOrNotFound<LevelRow>(query, 'Level');
+      return new History(tx, level, await lastCountOf(tx, level.id)).explain();
     });
   // Tills go on selling between two statements: only where they did, the level is held still.
   const explanation = await read(false);

@@ -1,3 +1,4 @@
+import type { LocationSummary } from '../../../shared/contracts/stock';
 import { fieldError } from '../http/validation';
 import { digestOf, type LocationRow, LOCATIONS_TABLE } from './tables';
 import { type Refusal, refusal } from '../runtime/refusal';
@@ -33,6 +34,18 @@ export const ensureDefaultLocation = async (app: App): Promise<void> => {
     .onConflict('code_digest')
     .ignore();
 };
+
+export const readLocations = async (db: Db): Promise<Map<number, LocationRow>> => {
+  const rows: LocationRow[] = await db.table(LOCATIONS_TABLE);
+  return new Map(rows.map((row) => [Number(row.id), row]));
+};
+
+/** A location as answers and events name it. */
+export const locationSummary = (id: number, row: LocationRow | undefined): LocationSummary => ({
+  id,
+  code: row?.code ?? '',
+  name: row?.name ?? '',
+});
 
 /** The location that a client names by id or by code, or the default one; undefined: none such. */
 export const locationNamed = async (

@@ -1,10 +1,17 @@
-import { findInChunks, giveDocumentId, inChunks, writtenRows } from '../database/written-rows';
+import {
+  aroundWrites,
+  findInChunks,
+  giveDocumentId,
+  type HostWrite,
+  inChunks,
+  writtenRows,
+} from '../database/written-rows';
 import { inTurn } from '../database/transactions';
 import { fieldError } from '../http/validation';
 import { writeAndPublish } from './by-hand';
 import { claimSkus, markChanged, retireSku } from './catalogue';
 import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
-import { gtinDigest, type ItemName, notifyItemsKnown } from './items';
+import { gtinColumns, type ItemName, notifyItemsKnown } from './items';
 import { Ledger } from './ledger';
 import { defaultLocation } from './locations';
 import {
@@ -71,7 +78,7 @@ const lostCodes = async (tx: Tx, app: App, { before, after }: Written): Promise<
 };
 
 const digestOrNull = (gtin: string | null): string | null =>
-  gtin === null ? null : gtinDigest(fullGtin(gtin));
+  gtinColumns(fullGtin(gtin)).gtin_digest;
 
 /** True if an item has the GTIN of its product from now on. One that somebody gave it by hand stays. */
 const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined): boolean => {
@@ -90,7 +97,7 @@ const releaseGtins = async (tx: Tx, products: readonly Product[]): Promise<numbe
   const released = rows.flatMap(({ id, sku, gtin_digest: digest }) =>
     owners.get(digest) === sku ? [] : [Number(id)]
   );
-  await updateItems(tx, released, { gtin: null, gtin_digest: null });
+  await updateItems(tx, released, gtinColumns(null));
   return released;
 };
 
@@ -107,9 +114,7 @@ const followGtins = async (
     const known = before.get(document);
     const item = items.get(product.sku);
     if (item && takesGtin(item, product, known)) {
-      const gtin = product.gtin === null ? null : fullGtin(product.gtin);
-      const digest = digestOrNull(product.gtin);
-      await updateItems(tx, [Number(item.id)], { gtin, gtin_digest: digest });
+      await updateItems(tx, [Number(item.id)], gtinColumns(fullGtin(product.gtin)));
     }
     if (known?.gtin !== product.gtin) learnt.push(product);
   }
@@ -176,10 +181,8 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
   const mapping = mappingOf(app);
   if (!mapping?.quantity) return;
   const products = [...written.after.values()];
-  const items = await itemsBySku(
-    tx,
-    products.map(({ sku }) => sku)
-  );
+  const skus = products.map(({ sku }) => sku);
+  const items = await itemsBySku(tx, skus);
   const said = new Set<number>();
   const silent = new Set<number>();
   for (const product of products) {
@@ -192,12 +195,7 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
     }
     said.add(id);
     silent.delete(id);
-    const others = product.rows.filter(({ quantity }) => quantity !== number);
-    await setProductNumbers(
-      app,
-      others.map((row) => row.id),
-      number
-    );
+    await setProductNumbers(app, product.rows, number);
   }
   if (said.size > 0) {
     if (app.options.stock?.onProductWrite === 'refuse') {
@@ -209,11 +207,7 @@ const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> 
     await ledger.lock([...said].map((item) => ({ item, location })));
     await writeAndPublish(tx, app, ledger);
   }
-  await writeThrough(
-    tx,
-    app,
-    [...said, ...silent].map((item) => ({ item }))
-  );
+  await writeThrough(tx, app, [...said, ...silent]);
 };
 
 /** New names that waiting lines may have. */
@@ -221,32 +215,16 @@ const namesLearnt = ({ before, after }: Written): ItemName[] =>
   [...after].flatMap(([document, { sku, gtin }]) => {
     const known = before.get(document);
     if (known?.sku === sku && known.gtin === gtin) return [];
-    return [...new Set([gtin, gtin === null ? null : fullGtin(gtin)])].map((one) => ({
-      sku,
-      gtin: one,
-    }));
+    return [...new Set([gtin, fullGtin(gtin)])].map((one) => ({ sku, gtin: one }));
   });
 
-const METHODS = ['create', 'createMany', 'update', 'updateMany', 'delete', 'deleteMany'] as const;
-type Method = (typeof METHODS)[number];
-
-interface Params {
-  where?: Record<string, unknown>;
-  filters?: unknown;
-  _q?: unknown;
-  data?: Data | Data[];
-}
-type Write = (uid: string, params?: Params) => Promise<unknown>;
-
-/** The documents of the rows that the host is going to change, locked; `asked` is bound to them. */
+/** The documents of the rows that the host is going to change, locked; `params` are bound to them. */
 const changedDocuments = async (
   app: App,
-  uid: string,
-  method: Method,
-  input: Params
+  { uid, method, params }: Required<HostWrite>
 ): Promise<string[]> => {
   const action = `before${method[0]?.toUpperCase()}${method.slice(1)}`;
-  const rows = await writtenRows(app.strapi, { action, model: { uid }, params: input });
+  const rows = await writtenRows(app.strapi, { action, model: { uid }, params });
   return [...new Set(rows.map(({ documentId }) => documentId))];
 };
 
@@ -254,17 +232,16 @@ const changedDocuments = async (
 export const watchProductWrites = (app: App): void => {
   const mapping = mappingOf(app);
   if (!mapping) return;
-  const { contentType } = mapping;
+  const { contentType: uid } = mapping;
   const { name, price, currency } = app.options.stock ?? {};
   const { sku, gtin, quantity } = mapping;
   const fields = new Set([sku, gtin, quantity, name, price, currency, 'publishedAt', 'documentId']);
 
   const follow = async (
-    method: Method,
-    params: Params,
-    run: (params: Params) => Promise<unknown>
+    { method, params = {} }: HostWrite,
+    run: (params: Data) => Promise<unknown>
   ): Promise<unknown> => {
-    const { data } = params;
+    const data = params.data as Data | Data[] | undefined;
     const isMade = method === 'create' || method === 'createMany';
     if (isMade && typeof data !== 'object') return run(params);
     if (
@@ -279,9 +256,9 @@ export const watchProductWrites = (app: App): void => {
       const input = { ...params, ...(isMade && { data: Array.isArray(data) ? made : made[0] }) };
       const documents = isMade
         ? made.map((one) =>
-            one.documentId ? String(one.documentId) : giveDocumentId(app.strapi, contentType, one)
+            one.documentId ? String(one.documentId) : giveDocumentId(app.strapi, uid, one)
           )
-        : await changedDocuments(app, contentType, method, input);
+        : await changedDocuments(app, { uid, method, params: input });
       // Before the write: a sale that makes or moves their items locks them in the same order.
       const rows = await readProductRows(tx, app, documents, { lock: true });
       const result = await run(input);
@@ -301,12 +278,7 @@ export const watchProductWrites = (app: App): void => {
     return app.db.transaction((tx) => inTurn(app.strapi, () => tracked(tx)));
   };
 
-  const manager = app.strapi.db.entityManager as unknown as Record<Method, Write>;
-  for (const method of METHODS) {
-    const original = manager[method];
-    manager[method] = function write(this: unknown, uid, params) {
-      if (uid !== contentType || isOwnWrite()) return original.call(manager, uid, params);
-      return follow(method, params ?? {}, (input) => original.call(manager, uid, input));
-    };
-  }
+  aroundWrites(app.strapi, (write, run) =>
+    write.uid !== uid || isOwnWrite() ? run() : follow(write, run)
+  );
 };

@@ -34,27 +34,15 @@ export interface ProductRow {
   quantity: number | null;
 }
 
-/** A product of the site's own. */
-export interface Product {
-  document: string;
+export interface Product extends Pick<ProductRow, 'document' | 'gtin' | 'quantity'> {
   sku: string;
-  gtin: string | null;
-  /** The site's own quantity; null if it has none. */
-  quantity: number | null;
   rows: ProductRow[];
 }
 
-interface Column {
-  type: string;
-  column: string;
-}
-
-const columnOf = (app: App, { contentType }: ProductMapping, name: string): Column => {
-  const attributes = app.strapi.db.metadata.get(contentType).attributes as Record<
-    string,
-    { type: string; columnName?: string } | undefined
-  >;
-  const attribute = attributes[name];
+/** The type and the column of an attribute of the site's product type. */
+const columnOf = (app: App, { contentType }: ProductMapping, name: string) => {
+  const { attributes } = app.strapi.db.metadata.get(contentType);
+  const attribute = attributes[name] as { type: string; columnName?: string } | undefined;
   return { type: attribute?.type ?? 'string', column: attribute?.columnName ?? name };
 };
 
@@ -65,10 +53,7 @@ const LARGEST_OF: Record<string, bigint> = {
 
 const INTEGER = /^-?(?:0|[1-9]\d*)$/;
 
-/**
- * The values that a column can have at all. A text is no value of a number's column, and a database
- * asked for it would fail instead of finding nothing.
- */
+/** The values that a column can have: asked for a text in a number's column, a database would fail. */
 const heldBy = (type: string, values: readonly string[]): string[] => {
   const largest = LARGEST_OF[type];
   if (largest !== undefined) {
@@ -101,8 +86,8 @@ const spellings = (gtin: string): string[] => {
 };
 
 /** A GTIN that lost its leading zeros in a number, or a spreadsheet, as it is printed on the goods. */
-export const fullGtin = (gtin: string): string =>
-  DIGITS.test(gtin) && gtin.length < 8 ? gtin.padStart(8, '0') : gtin;
+export const fullGtin = (gtin: string | null): string | null =>
+  gtin !== null && DIGITS.test(gtin) ? gtin.padStart(8, '0') : gtin;
 
 /** True if a product's GTIN is the one that a line names. */
 export const isSameGtin = (named: string, ofProduct: string): boolean =>
@@ -132,11 +117,9 @@ export const readProductRows = async (
   const { tableName } = app.strapi.db.metadata.get(mapping.contentType);
   const named = (name: string | undefined): string | null =>
     name === undefined ? null : columnOf(app, mapping, name).column;
-  const [sku, gtin, quantity] = [
-    named(mapping.sku),
-    named(mapping.gtin),
-    named(mapping.quantity),
-  ] as const;
+  const sku = named(mapping.sku);
+  const gtin = named(mapping.gtin);
+  const quantity = named(mapping.quantity);
   const drafts = app.strapi.contentTypes[mapping.contentType]?.options?.draftAndPublish === true;
   const locale = isLocalized(app.strapi, mapping.contentType)
     ? await defaultLocale(app.strapi)
@@ -145,15 +128,10 @@ export const readProductRows = async (
   for (const some of inChunks([...new Set(documents)])) {
     const query = db.table(tableName).select('id', 'document_id').orderBy('id');
     if (lock) {
-      const ids = (await db.table(tableName).select('id').whereIn('document_id', some)) as {
-        id: number;
-      }[];
+      const ids: number[] = await db.table(tableName).whereIn('document_id', some).pluck('id');
       if (ids.length === 0) continue;
       // By their ids: in another index MySQL also locks what lies between its entries.
-      query.whereIn(
-        'id',
-        ids.map(({ id }) => id)
-      );
+      query.whereIn('id', ids);
     } else query.whereIn('document_id', some);
     for (const column of [sku, gtin, quantity]) if (column !== null) query.select(column);
     if (drafts) query.select('published_at');
@@ -244,10 +222,11 @@ export const findProducts = async (
 };
 
 /**
- * Locks the products that have one of these SKUs, or had it when the transaction began to read.
+ * Locks the products that have one of these SKUs, or had it when the transaction began to read; before
+ * their items are locked.
  * @returns them by the SKU that they have now
  */
-const lockProducts = async (
+export const lockProducts = async (
   tx: Tx,
   app: App,
   skus: readonly string[]
@@ -259,18 +238,14 @@ const lockProducts = async (
   return bySku;
 };
 
-const DECIMAL_LARGEST = 99_999_999;
 const SAFE = Number.MAX_SAFE_INTEGER;
 
 const LARGEST_NUMBER: Record<string, number> = {
   integer: 2_147_483_647,
-  biginteger: SAFE,
   // The host's column has ten digits, two of them after the point.
-  decimal: DECIMAL_LARGEST,
-  float: SAFE,
+  decimal: 99_999_999,
 };
 
-/** A quantity as the product's own column can hold it. */
 export const fitting = (app: App, quantity: number): number => {
   const mapping = mappingOf(app);
   const type = mapping?.quantity ? columnOf(app, mapping, mapping.quantity).type : 'float';
@@ -295,9 +270,6 @@ type ProductEntry = Record<string, unknown> & { id: number | string };
 
 const CURRENCY = /^[A-Z]{3}$/;
 
-/** True if a mapped currency is one itself, and not the name of an attribute. */
-export const isCurrencyCode = (mapped: string): boolean => CURRENCY.test(mapped);
-
 /** The mapped fields as text: what a catalogue was made of. */
 export const productFieldsText = (app: App): string => {
   const mapping = app.options.stock;
@@ -307,8 +279,8 @@ export const productFieldsText = (app: App): string => {
 const PLAIN_DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
 /**
- * A price as a site's product has it, in major units, as an integer in minor units of its currency.
- * Rounded half up where it has more digits than the currency. null for what is no price.
+ * A product's price, in major units, as an integer in minor units of its currency; rounded half up. null
+ * for what is no price.
  */
 export const toMinorUnits = (value: unknown, currency: string): number | null => {
   if (typeof value !== 'number' && typeof value !== 'string') return null;
@@ -320,8 +292,8 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
 };
 
 /**
- * The entries of some SKUs that count: one product has an entry for each draft and language. That in the
- * default language counts, the published one of it, then the oldest. SKUs are compared byte for byte.
+ * One entry for each SKU, compared byte for byte: of drafts and languages that in the default language,
+ * the published one of it, then the oldest.
  */
 const entriesBySku = async (
   app: App,
@@ -368,10 +340,7 @@ export const findProductFacts = async (
   return new Map([...entries].map(([sku, entry]) => [sku, factsOf(entry)]));
 };
 
-/**
- * The site's own product that an item is, by its SKU; null if the site maps none (option `stock`), or has
- * none of that SKU. Compared byte for byte.
- */
+/** The site's own product that an item is, by its SKU; null if there is none. */
 export const linkedProduct = async (app: App, sku: string): Promise<LinkedProduct | null> => {
   const mapping = mappingOf(app);
   const product = mapping && (await entriesBySku(app, mapping, [sku])).get(sku);
@@ -407,7 +376,8 @@ export const checkProductMapping = (app: App): void => {
     const name = mapping[part];
     if (name === undefined) continue;
     const attribute = type.attributes[name];
-    if (part === 'currency' && !attribute && isCurrencyCode(name)) continue;
+    // A mapped currency may be one itself, and not the name of an attribute.
+    if (part === 'currency' && !attribute && CURRENCY.test(name)) continue;
     const isNumber = part === 'quantity' || part === 'price';
     if (attribute && (!isNumber || NUMERIC.has(attribute.type))) continue;
     const missing = `${mapping.contentType} has no ${isNumber ? 'numeric ' : ''}attribute ${name}`;
@@ -421,95 +391,79 @@ const own = new AsyncLocalStorage<true>();
 export const isOwnWrite = (): boolean => own.getStore() === true;
 
 /**
- * Writes a number into products, past what looks at the site's own writes. The site's lifecycles see it.
+ * Writes a number into the rows of products that have another one, past what looks at the site's own
+ * writes. The site's lifecycles see it.
  */
 export const setProductNumbers = async (
   app: App,
-  rows: readonly number[],
+  rows: readonly ProductRow[],
   value: number
 ): Promise<void> => {
   const mapping = mappingOf(app);
-  const quantity = mapping?.quantity;
-  if (!mapping || quantity === undefined || rows.length === 0) return;
+  const others = rows.flatMap(({ id, quantity }) => (quantity === value ? [] : [id]));
+  if (!mapping?.quantity || others.length === 0) return;
+  const data = { [mapping.quantity]: value };
   await own.run(true, () =>
-    app.strapi.db.query(mapping.contentType).updateMany({
-      where: { id: { $in: [...rows] } },
-      data: { [quantity]: value },
-    })
+    app.strapi.db.query(mapping.contentType).updateMany({ where: { id: { $in: others } }, data })
   );
 };
-
-type Named = Pick<ItemRow, 'id' | 'sku'>;
-
-const itemsOf = (tx: Tx, ids: readonly number[], { lock }: { lock: boolean }): Promise<Named[]> =>
-  findInChunks<Named>(ids, (some) => {
-    const query = tx.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some).orderBy('id');
-    return lock ? query.forUpdate() : query;
-  });
-
-/** The items' SKUs when the transaction began to read, and now. */
-const skusOf = (before: readonly Named[], now: readonly Named[]): string[] => [
-  ...new Set([...before, ...now].map(({ sku }) => sku)),
-];
-
-/** The totals of items, all locations together; of locked items. */
-const totalsOf = async (tx: Tx, items: readonly number[]): Promise<Map<number, number>> => {
-  const totals = new Map<number, number>();
-  // Added up here: MySQL locks no rows that are grouped.
-  const rows = await findInChunks<Pick<LevelRow, 'item_id' | 'quantity'>>(items, (some) =>
-    tx.latest(tx.table(LEVELS_TABLE).select('item_id', 'quantity').whereIn('item_id', some))
-  );
-  for (const { item_id: id, quantity } of rows) {
-    totals.set(Number(id), (totals.get(Number(id)) ?? 0) + Number(quantity));
-  }
-  return totals;
-};
-
-/** Locks the products of SKUs whose stock is written through: before their items are locked. */
-export const lockMappedNames = async (tx: Tx, app: App, skus: readonly string[]): Promise<void> => {
-  if (mappingOf(app)?.quantity) await lockProducts(tx, app, skus);
-};
-
-/** A change that the site wrote into an item's product past the ledger. */
-export interface Drift {
-  item: number;
-  /** The default one. */
-  location: number;
-  /** The product's quantity less the ledger's. */
-  quantity: number;
-}
 
 /**
  * Locks items whose stock is written through, and their products before them: products, items, levels
  * is the order in which everybody locks. Two transactions must not add up one item's locations at once,
  * because each would miss what the other changed.
- * @returns what their products say otherwise than the ledger
+ * @returns the items with their products and their totals, all locations together; an item without a level
+ * or a product has no total
+ */
+const lockStock = async (tx: Tx, app: App, items: readonly number[]) => {
+  const ids = [...new Set(items)].sort((a, b) => a - b);
+  const read = (lock: boolean) =>
+    findInChunks<Pick<ItemRow, 'id' | 'sku'>>(ids, (some) => {
+      const query = tx.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some).orderBy('id');
+      return lock ? query.forUpdate() : query;
+    });
+  const skus = new Set((await read(false)).map(({ sku }) => sku));
+  const first = await lockProducts(tx, app, [...skus]);
+  const locked = await read(true);
+  const isRenamed = locked.some(({ sku }) => !skus.has(sku));
+  for (const { sku } of locked) skus.add(sku);
+  const products = isRenamed ? await lockProducts(tx, app, [...skus]) : first;
+  const itemIds = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
+  // Added up here: MySQL locks no rows that are grouped.
+  const rows = await findInChunks<Pick<LevelRow, 'item_id' | 'quantity'>>(itemIds, (some) =>
+    tx.latest(tx.table(LEVELS_TABLE).select('item_id', 'quantity').whereIn('item_id', some))
+  );
+  const totals = new Map<number, number>();
+  for (const { item_id: id, quantity } of rows) {
+    totals.set(Number(id), (totals.get(Number(id)) ?? 0) + Number(quantity));
+  }
+  return locked.map(({ id, sku }) => ({
+    item: Number(id),
+    products: products.get(sku) ?? [],
+    total: totals.get(Number(id)),
+  }));
+};
+
+/**
+ * Locks items and their products (`lockStock`).
+ * @returns what the site wrote into their products past the ledger: the product's quantity less the ledger's,
+ * at the default location
  */
 export const lockMappedItems = async (
   tx: Tx,
   app: App,
   items: readonly number[]
-): Promise<Drift[]> => {
+): Promise<{ item: number; location: number; quantity: number }[]> => {
   if (!mappingOf(app)?.quantity || items.length === 0) return [];
-  const ids = [...new Set(items)].sort((a, b) => a - b);
-  const before = await itemsOf(tx, ids, { lock: false });
-  const skus = new Set(before.map(({ sku }) => sku));
-  const first = await lockProducts(tx, app, [...skus]);
-  const locked = await itemsOf(tx, ids, { lock: true });
-  const isRenamed = locked.some(({ sku }) => !skus.has(sku));
-  const products = isRenamed ? await lockProducts(tx, app, skusOf(before, locked)) : first;
-  const itemIds = locked.filter(({ sku }) => products.has(sku)).map(({ id }) => Number(id));
-  const totals = await totalsOf(tx, itemIds);
-  const drifts = locked.flatMap(({ id, sku }) => {
-    const total = totals.get(Number(id));
+  const drifts = (await lockStock(tx, app, items)).flatMap(({ item, products, total }) => {
     // An item without a level has nothing that a product could differ from.
     if (total === undefined) return [];
     const expected = fitting(app, total);
-    const numbers = (products.get(sku) ?? []).flatMap(({ quantity }) =>
+    const numbers = products.flatMap(({ quantity }) =>
       quantity === null ? [] : [wholePieces(quantity)]
     );
     const other = numbers.find((number) => number !== expected);
-    return other === undefined ? [] : [{ item: Number(id), quantity: other - expected }];
+    return other === undefined ? [] : [{ item, quantity: other - expected }];
   });
   if (drifts.length === 0) return [];
   const location = Number((await defaultLocation(tx)).id);
@@ -520,24 +474,10 @@ export const lockMappedItems = async (
  * Writes the quantities of items, all locations together, into the site's own products, in the
  * transaction of the movements. Drafts and languages of one product have the same.
  */
-export const writeThrough = async (
-  tx: Tx,
-  app: App,
-  changes: readonly { item: number }[]
-): Promise<void> => {
-  if (!mappingOf(app)?.quantity || changes.length === 0) return;
-  const ids = [...new Set(changes.map(({ item }) => item))].sort((a, b) => a - b);
-  const before = await itemsOf(tx, ids, { lock: false });
-  const items = await itemsOf(tx, ids, { lock: true });
-  const totals = await totalsOf(tx, ids);
-  const products = await lockProducts(tx, app, skusOf(before, items));
-  for (const { id, sku } of items) {
-    const value = fitting(app, totals.get(Number(id)) ?? 0);
-    const rows = (products.get(sku) ?? []).flatMap((product) => product.rows);
-    await setProductNumbers(
-      app,
-      rows.filter(({ quantity }) => quantity !== value).map((row) => row.id),
-      value
-    );
+export const writeThrough = async (tx: Tx, app: App, changed: readonly number[]): Promise<void> => {
+  if (!mappingOf(app)?.quantity || changed.length === 0) return;
+  for (const { products, total = 0 } of await lockStock(tx, app, changed)) {
+    const rows = products.flatMap((product) => product.rows);
+    await setProductNumbers(app, rows, fitting(app, total));
   }
 };

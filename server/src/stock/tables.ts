@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PlainTable } from '../database/tables/plain-tables';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import type { MovementType } from './rules/fold';
 
 export const ITEMS_TABLE = 'switchboard_items';
@@ -10,25 +10,6 @@ export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 
 /** PostgreSQL and MySQL hand `biginteger` columns out as text. */
 export type Big = number | string;
-
-interface Held {
-  increments: number;
-  key: number;
-  integer: number;
-  biginteger: Big;
-  boolean: boolean | number;
-  string: string;
-  text: string;
-}
-
-/** A row of a table, as databases hand it out. */
-export type RowOf<
-  Table extends { attributes: Record<string, { type: keyof Held }> },
-  Nullable extends keyof Table['attributes'] = never,
-> = {
-  [Name in keyof Table['attributes']]:
-    Held[Table['attributes'][Name]['type']] | (Name extends Nullable ? null : never);
-};
 
 /**
  * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
@@ -41,12 +22,12 @@ export const itemTable = {
     id: { type: 'increments' },
     sku: { type: 'text' },
     sku_digest: { type: 'string' },
-    gtin: { type: 'text' },
-    gtin_digest: { type: 'string' },
-    name: { type: 'text' },
+    gtin: { type: 'text', null: true },
+    gtin_digest: { type: 'string', null: true },
+    name: { type: 'text', null: true },
     low_at: { type: 'biginteger' },
-    archived_at: { type: 'biginteger' },
-    product_gone: { type: 'boolean' },
+    archived_at: { type: 'biginteger', null: true },
+    product_gone: { type: 'boolean', null: true },
     created_at: { type: 'biginteger' },
     updated_at: { type: 'biginteger' },
   },
@@ -82,11 +63,11 @@ export const levelTable = {
     location_id: { type: 'integer' },
     opening: { type: 'biginteger' },
     quantity: { type: 'biginteger' },
-    count_at: { type: 'biginteger' },
-    count_seq: { type: 'biginteger' },
-    count_line: { type: 'integer' },
-    accepted_count_at: { type: 'biginteger' },
-    low_at: { type: 'biginteger' },
+    count_at: { type: 'biginteger', null: true },
+    count_seq: { type: 'biginteger', null: true },
+    count_line: { type: 'integer', null: true },
+    accepted_count_at: { type: 'biginteger', null: true },
+    low_at: { type: 'biginteger', null: true },
     updated_at: { type: 'biginteger' },
   },
   indexes: [
@@ -124,17 +105,17 @@ export const movementTable = {
     level_id: { type: 'integer' },
     type: { type: 'string' },
     at: { type: 'biginteger' },
-    seq: { type: 'biginteger' },
-    line: { type: 'integer' },
+    seq: { type: 'biginteger', null: true },
+    line: { type: 'integer', null: true },
     quantity: { type: 'biginteger' },
     effect: { type: 'biginteger' },
     quantity_after: { type: 'biginteger' },
-    reason: { type: 'string' },
-    note: { type: 'text' },
-    event_id: { type: 'integer' },
-    document_id: { type: 'integer' },
-    made_by: { type: 'text' },
-    undone: { type: 'boolean' },
+    reason: { type: 'string', null: true },
+    note: { type: 'text', null: true },
+    event_id: { type: 'integer', null: true },
+    document_id: { type: 'integer', null: true },
+    made_by: { type: 'text', null: true },
+    undone: { type: 'boolean', null: true },
     created_at: { type: 'biginteger' },
   },
   indexes: [
@@ -155,12 +136,12 @@ export const documentTable = {
   attributes: {
     id: { type: 'increments' },
     kind: { type: 'string' },
-    external_id: { type: 'text' },
+    external_id: { type: 'text', null: true },
     external_digest: { type: 'string' },
     at: { type: 'biginteger' },
     location_id: { type: 'integer' },
-    to_location_id: { type: 'integer' },
-    made_by: { type: 'text' },
+    to_location_id: { type: 'integer', null: true },
+    made_by: { type: 'text', null: true },
     created_at: { type: 'biginteger' },
   },
   indexes: [
@@ -169,27 +150,15 @@ export const documentTable = {
   ],
 } satisfies PlainTable;
 
-export type DocumentRow = RowOf<
-  typeof documentTable,
-  'external_id' | 'to_location_id' | 'made_by'
-> & { kind: 'transfer' | 'stocktake' };
+export type DocumentRow = RowOf<typeof documentTable> & { kind: 'transfer' | 'stocktake' };
 
-export type ItemRow = RowOf<
-  typeof itemTable,
-  'gtin' | 'gtin_digest' | 'name' | 'archived_at' | 'product_gone'
->;
+export type ItemRow = RowOf<typeof itemTable>;
 
 export type LocationRow = RowOf<typeof locationTable>;
 
-export type LevelRow = RowOf<
-  typeof levelTable,
-  'count_at' | 'count_seq' | 'count_line' | 'accepted_count_at' | 'low_at'
->;
+export type LevelRow = RowOf<typeof levelTable>;
 
-export type MovementRow = RowOf<
-  typeof movementTable,
-  'seq' | 'line' | 'reason' | 'note' | 'event_id' | 'document_id' | 'made_by' | 'undone'
-> & { type: MovementType };
+export type MovementRow = RowOf<typeof movementTable> & { type: MovementType };
 
 /**
  * The key of texts that must be compared byte for byte: a MySQL collation takes `A1` and `a1` for equal,
@@ -252,7 +221,7 @@ export const retiredSkusTable = {
     id: { type: 'increments' },
     sku: { type: 'text' },
     sku_digest: { type: 'string' },
-    number: { type: 'biginteger' },
+    number: { type: 'biginteger', null: true },
   },
   indexes: [
     { name: 'sb_retired_sku', columns: ['sku_digest'], type: 'unique' },
@@ -261,19 +230,35 @@ export const retiredSkusTable = {
 } satisfies PlainTable;
 
 /** A row for each process that gave numbers; `number` is the last that was given before it. */
-export const epochsTable: PlainTable = {
+export const epochsTable = {
   tableName: EPOCHS_TABLE,
   attributes: {
     id: { type: 'increments' },
     token: { type: 'string' },
     number: { type: 'biginteger' },
   },
-};
+} satisfies PlainTable;
+
+export const stockTables: PlainTable[] = [
+  itemTable,
+  locationTable,
+  levelTable,
+  movementTable,
+  trialCountTable,
+  documentTable,
+  changesTable,
+  catalogueTable,
+  catalogueHeadTable,
+  retiredSkusTable,
+  epochsTable,
+];
 
 export const HEAD_ID = 1;
+
+export type EpochRow = RowOf<typeof epochsTable>;
 
 export type ChangeRow = RowOf<typeof changesTable>;
 
 export type CatalogueRow = RowOf<typeof catalogueTable>;
 
-export type RetiredRow = RowOf<typeof retiredSkusTable, 'number'>;
+export type RetiredRow = RowOf<typeof retiredSkusTable>;

@@ -3,8 +3,6 @@ import type { CatalogueEvent } from '../../../shared/contracts/webhooks';
 import type { EventMap } from '../hooks';
 
 import type { App } from '../app';
-const GROUP = 'Webhooks';
-
 const schema = {
   type: 'object',
   required: ['webhook', 'reason'],
@@ -22,9 +20,15 @@ const schema = {
   },
 };
 
-const exampleOf = (reason: string): object => ({
-  webhook: { id: 7, name: 'Newsletter', url: 'https://newsletter.example/hooks' },
-  reason,
+const alarm = (label: string, description: string, reason: string) => ({
+  label,
+  group: 'Webhooks',
+  description,
+  schema,
+  example: {
+    webhook: { id: 7, name: 'Newsletter', url: 'https://newsletter.example/hooks' },
+    reason,
+  },
 });
 
 /** Alarms about a webhook; docs/contract-webhooks.md#being-told. */
@@ -33,27 +37,21 @@ export type AlarmEvent = `webhook.${WebhookAlarm}`;
 
 /** Events about the webhooks themselves; none is sent to the one that it is about. */
 export const OPERATIONAL_EVENTS = {
-  'webhook.failing': {
-    label: 'Webhook fails',
-    group: GROUP,
-    description: 'The first attempt of another webhook after its last success failed.',
-    schema,
-    example: exampleOf('Attempts fail since 2026-11-22T12:04:00.000+00:00: http_500.'),
-  },
-  'webhook.recovered': {
-    label: 'Webhook recovered',
-    group: GROUP,
-    description: 'An attempt of another webhook succeeded that had failed before.',
-    schema,
-    example: exampleOf('Attempts succeed again.'),
-  },
-  'webhook.disabled': {
-    label: 'Webhook switched off',
-    group: GROUP,
-    description: 'Another webhook was switched off, because its deliveries fail.',
-    schema,
-    example: exampleOf('Switched off after 20 failed deliveries in a row.'),
-  },
+  'webhook.failing': alarm(
+    'Webhook fails',
+    'The first attempt of another webhook after its last success failed.',
+    'Attempts fail since 2026-11-22T12:04:00.000+00:00: http_500.'
+  ),
+  'webhook.recovered': alarm(
+    'Webhook recovered',
+    'An attempt of another webhook succeeded that had failed before.',
+    'Attempts succeed again.'
+  ),
+  'webhook.disabled': alarm(
+    'Webhook switched off',
+    'Another webhook was switched off, because its deliveries fail.',
+    'Switched off after 20 failed deliveries in a row.'
+  ),
 } satisfies EventMap & Record<AlarmEvent, unknown>;
 
 /** Names of events: words in lower case, joined with dots. */
@@ -99,10 +97,7 @@ export const declaredEvents = async (app: App): Promise<EventMap> => {
 
 const isModuleId = (id: string): id is ModuleId => (MODULE_IDS as readonly string[]).includes(id);
 
-/**
- * The module for which an event may not be sent while these are on, null if it may. Modules unknown to
- * the plugin are on.
- */
+/** The module that keeps an event from being sent while these are on; null: none, or an unknown one. */
 export const moduleOff = (
   declared: EventMap,
   event: string,

@@ -18,15 +18,15 @@ export const claimedLine = (lease: LeasedDelivery): string =>
   `${nameOf(lease)} claimed for attempt ${lease.delivery.tries + 1}, lease until ${isoTime(lease.leaseUntil)}`;
 
 /** Why a delivery that was claimed is not sent now. */
-export const unsentLine = (
-  lease: LeasedDelivery,
-  why:
-    | 'no time left'
-    | 'webhook deleted'
-    | 'webhook switched off'
-    | 'webhook paused'
-    | 'module switched off'
-): string => `${nameOf(lease)} not sent: ${why}`;
+export type UnsentReason =
+  | 'no time left'
+  | 'webhook deleted'
+  | 'webhook switched off'
+  | 'webhook paused'
+  | 'module switched off';
+
+export const unsentLine = (lease: LeasedDelivery, why: UnsentReason): string =>
+  `${nameOf(lease)} not sent: ${why}`;
 
 export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>
   `delivery ${id}: attempt started${manual ? ' by hand' : ''}, to webhook ${webhook}`;

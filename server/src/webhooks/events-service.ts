@@ -46,8 +46,7 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
 };
 
 /**
- * The implementation of `service_crm_webhook`. Errors of the event, and a queue that does not take it,
- * are logged: a plugin's event never breaks the write that it is sent from.
+ * The implementation of `service_crm_webhook`: what fails is logged, and never breaks the write of the caller.
  * @throws only the error that ended the caller's transaction, which has to know
  */
 export const sendForPlugin = async (app: App, event: unknown, data: unknown): Promise<void> => {

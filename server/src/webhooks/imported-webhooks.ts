@@ -3,7 +3,7 @@ import { documentsOf } from '../database/tables/internal-types';
 import { CAME_FROM_ANOTHER_SITE } from '../database/site';
 import { errorText } from '../runtime/text';
 import { nextTurn } from '../runtime/event-loop';
-import { getDeliveryStore } from './deliveries/store';
+import { getDeliveryChanges } from './deliveries/changes';
 import { repairSubscriptionIndex } from './subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
 import type { App, Slot } from '../app';
@@ -25,14 +25,10 @@ const arrived = (db: Db): Knex.QueryBuilder =>
     });
   });
 
-/** Deliveries that waited at the export are not sent by an import: the original did, or will. */
-const endWaiting = async (app: App, webhookIds: readonly number[]): Promise<void> => {
-  while ((await getDeliveryStore(app).endImported(webhookIds, END_AT_ONCE)) > 0) await nextTurn();
-};
-
 const settle = async (app: App, rows: readonly WebhookRow[]): Promise<void> => {
   const ids = rows.map(({ id }) => Number(id));
-  await endWaiting(app, ids);
+  // Deliveries that waited at the export are not sent by an import: the original did, or will.
+  while ((await getDeliveryChanges(app).endImported(ids, END_AT_ONCE)) > 0) await nextTurn();
   const db = await app.db.current();
   const webhooks = () => db.table(WEBHOOKS_TABLE);
   const strangers = rows.filter((row) => app.site.isForeign(row));
@@ -75,18 +71,16 @@ const settleAll = async (app: App): Promise<void> => {
 const settling = (): Slot<Promise<void>> => ({});
 
 /**
- * Switches off what came from another site, ends what waited with webhooks that an import brought,
- * and brings them into the index of subscriptions. A transfer may reach a site that runs, so this is asked at boot, by the clock, and before
- * somebody looks at webhooks; publishing and sending judge each webhook's stamp by themselves.
+ * Switches off what came from another site, ends what waited with webhooks that an import brought, and indexes
+ * them. A transfer may reach a site that runs: so at boot, by the clock, and before somebody looks at webhooks;
+ * publishing and sending judge each webhook's stamp by themselves.
  */
 export const settleArrivedWebhooks = (app: App): Promise<void> => {
   // A caller within a transaction must not wait for work that waits for the transaction's end.
   if (app.db.inTransaction()) return settleAll(app);
-  const running = app.part(settling).value;
-  if (running) return running;
-  const work = settleAll(app).finally(() => delete app.part(settling).value);
-  app.part(settling).value = work;
-  return work;
+  const slot = app.part(settling);
+  slot.value ??= settleAll(app).finally(() => delete slot.value);
+  return slot.value;
 };
 
 /** Settles by the clock: a failure (the site may be stopping) is tried again. */

@@ -2,7 +2,6 @@ import type { Core } from '@strapi/strapi';
 import { appOf, serviceOf } from '../app';
 import { followInternalRows, prepareInternalTypes } from '../database/tables/internal-types';
 import type { Feature } from '../feature';
-import { loadUndici } from '../net/undici-transport';
 import { offerMetrics } from '../observability/measures';
 import { hasEncryptionKey, MISSING_KEY_HELP } from '../secrets/secret-box';
 import { moveIntoQueue } from '../database/tables/old-queues';
@@ -14,52 +13,37 @@ import { webhookMetrics } from './figures/health';
 import { rollupsTable, totalsTable } from './figures/rollups';
 import { journalTable, prepareNumbering, replaysTable } from './journal';
 import { offerWebhookTools } from './managing/assistant-tools';
-import {
-  attemptsTable,
-  deliveryOrderTable,
-  deliveryOwnColumns,
-  deliveryQueueTable,
-  deliverySlotsTable,
-  deliveryType,
-  messageType,
-  recoveriesTable,
-  recoveryItemsTable,
-  WEBHOOK,
-  WEBHOOKS_TABLE,
-  webhookOwnColumns,
-  webhookLocksTable,
-  webhookType,
-} from './tables';
+import * as tables from './tables';
 import { createEventsService, sendForPlugin } from './events-service';
-import { onUnfitFilter, prepareTelling, Publisher } from './publish';
-import { DeliveriesService } from './managing/deliveries-service';
-import { RecoveriesService } from './managing/recoveries-service';
+import { onUnfitFilter, Publisher } from './publish';
 import { controllers, routes } from './managing/routes';
 import { copyHostWebhooks } from './managing/host-webhooks';
-import { announcePrivateAddresses, leaveNodes, nodesTable, prepareNodes } from './nodes';
+import { leaveNodes, nodesTable, prepareNodes } from './nodes';
 import { closeSender, startSending, stopSending } from './lifecycle';
 import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions';
 import { WebhooksService } from './managing/webhooks-service';
 
-let giveUpAnnouncing: (() => void) | undefined;
-
 export const webhooks: Feature = {
-  contentTypes: { webhook: webhookType, message: messageType, delivery: deliveryType },
+  contentTypes: {
+    webhook: tables.webhookType,
+    message: tables.messageType,
+    delivery: tables.deliveryType,
+  },
   tables: [
-    webhookOwnColumns,
-    deliveryOwnColumns,
-    attemptsTable,
+    tables.webhookOwnColumns,
+    tables.deliveryOwnColumns,
+    tables.attemptsTable,
     subscriptionsTable,
     rollupsTable,
-    deliveryQueueTable,
-    deliveryOrderTable,
-    deliverySlotsTable,
-    webhookLocksTable,
+    tables.deliveryQueueTable,
+    tables.deliveryOrderTable,
+    tables.deliverySlotsTable,
+    tables.webhookLocksTable,
     totalsTable,
     journalTable,
     replaysTable,
-    recoveriesTable,
-    recoveryItemsTable,
+    tables.recoveriesTable,
+    tables.recoveryItemsTable,
     nodesTable,
   ],
   services: {
@@ -67,8 +51,6 @@ export const webhooks: Feature = {
     'host-webhooks': ({ strapi }: { strapi: Core.Strapi }) => ({
       copy: () => copyHostWebhooks(appOf(strapi)),
     }),
-    deliveries: serviceOf(DeliveriesService),
-    recoveries: serviceOf(RecoveriesService),
     publisher: serviceOf(Publisher),
     events: createEventsService,
   },
@@ -76,16 +58,14 @@ export const webhooks: Feature = {
   routes,
   register(app) {
     app.hooks.register((event, data) => sendForPlugin(app, event, data));
-    prepareTelling(app);
     onUnfitFilter(app, switchOffUnfitFiltersLater);
     offerMetrics(app, webhookMetrics);
     offerWebhookTools(app);
     prepareInternalTypes(app, ['webhook', 'message', 'delivery']);
-    followInternalRows(app, WEBHOOK, WEBHOOKS_TABLE);
+    followInternalRows(app, tables.WEBHOOK, tables.WEBHOOKS_TABLE);
     keepSubscriptionIndex(app);
   },
   async bootstrap(app) {
-    if (app.options.webhooks.client === 'undici') await loadUndici();
     await app.clock.sync();
     await prepareNodes(app);
     await moveIntoQueue(app, oldDeliveryQueue(getDeliveryStore(app)));
@@ -95,13 +75,9 @@ export const webhooks: Feature = {
     if (!hasEncryptionKey(app)) {
       app.log.error(`switchboard: secrets cannot be stored: ${MISSING_KEY_HELP}.`);
     }
-    giveUpAnnouncing = announcePrivateAddresses(app);
     startSending(app);
   },
-  stop(app) {
-    giveUpAnnouncing?.();
-    return stopSending(app);
-  },
+  stop: stopSending,
   async destroy(app) {
     closeSender(app);
     await leaveNodes(app);

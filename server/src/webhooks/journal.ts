@@ -2,12 +2,13 @@ import type { Knex } from 'knex';
 import type { Subject, SubjectType, Webhook } from '../../../shared/contracts/webhooks';
 import { withTransientRetry } from '../database/retry';
 import { SITE_TABLE } from '../database/site';
-import type { PlainTable } from '../database/tables/plain-tables';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
+import { DAY_MS } from '../runtime/text';
+import { declarations, moduleOff } from './catalogue';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
 import { matches } from './rules/data-filter';
 import { uuidV7 } from '../runtime/uuid-v7';
-import { moduleHolding } from './sending/modules-off';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
@@ -21,18 +22,18 @@ export const REPLAYS_TABLE = 'switchboard_journal_replays';
  * list, null if nobody was. `number` is its place in the journal, given after the commit; `created_at` is
  * when it happened, epoch milliseconds.
  */
-export const journalTable: PlainTable = {
+export const journalTable = {
   tableName: JOURNAL_TABLE,
   attributes: {
     id: { type: 'increments' },
-    number: { type: 'biginteger' },
+    number: { type: 'biginteger', null: true },
     entry_id: { type: 'string', column: { args: [36] } },
     event: { type: 'string' },
     created_at: { type: 'biginteger' },
-    subject_type: { type: 'string' },
-    subject_id: { type: 'string' },
-    subject_label: { type: 'string' },
-    webhooks: { type: 'text' },
+    subject_type: { type: 'string', null: true },
+    subject_id: { type: 'string', null: true },
+    subject_label: { type: 'string', null: true },
+    webhooks: { type: 'text', null: true },
     frame: { type: 'text' },
     data: { type: 'text' },
   },
@@ -40,7 +41,7 @@ export const journalTable: PlainTable = {
     { name: 'sb_journal_number', columns: ['number', 'id'] },
     { name: 'sb_journal_time', columns: ['created_at', 'id'] },
   ],
-};
+} satisfies PlainTable;
 
 /** Which event of the journal which webhook was sent later, and by which recovery: each once. */
 export const replaysTable: PlainTable = {
@@ -53,22 +54,8 @@ export const replaysTable: PlainTable = {
   indexes: [{ name: 'sb_replay', columns: ['journal_id', 'webhook_id'], type: 'unique' }],
 };
 
-/** A row of `switchboard_journal`, as the database driver hands it out. */
-export interface JournalRow {
-  id: number | string;
-  number: number | string | null;
-  entry_id: string;
-  event: string;
-  created_at: number | string;
-  subject_type: SubjectType | null;
-  subject_id: string | null;
-  subject_label: string | null;
-  webhooks: string | null;
-  frame: string;
-  data: string;
-}
+export type JournalRow = RowOf<typeof journalTable> & { subject_type: SubjectType | null };
 
-/** Events that are numbered in one transaction. */
 const NUMBERED_AT_ONCE = 1000;
 /** The last number that was given. The transaction that gives numbers locks this row until the commit. */
 const HEAD = { name: 'journal' };
@@ -117,35 +104,21 @@ const numberEvents = async (app: App): Promise<number> => {
 
 /** Makes the row of the last number, at the first boot. */
 export const prepareNumbering = async (app: App): Promise<void> => {
-  const db = await app.db.current();
-  await db
-    .table(SITE_TABLE)
-    .insert({ ...HEAD, value: '0' })
-    .onConflict('name')
-    .ignore();
+  const row = { ...HEAD, value: '0' };
+  await app.db.pool.insert(SITE_TABLE, [row], { unique: ['name'], then: 'ignore' });
 };
 
 /** The journal: what was published, kept for `webhooks.journalDays`; docs/management-api.md#the-journal. */
 
-/** An event for the journal. */
 export interface JournalEntry extends FrozenMessage {
   subject: Subject | null;
   /** The webhooks that are sent it. */
   webhooks: readonly number[];
 }
 
-/** A page of the journal. */
-interface JournalPage {
-  /** Envelopes, each as the JSON text of an object. */
-  envelopes: string[];
-  /** The place up to which the reader has now seen everything. */
-  last: number;
-}
-
 /** Characters of a page, beyond which it has fewer events than were asked for, but one at least. */
 const PAGE_CHARACTERS = 4_000_000;
 const READ_AT_ONCE = 10;
-const DAY_MS = 86_400_000;
 const BATCH = 500;
 
 const rows = (db: Db): Knex.QueryBuilder => db.table(JOURNAL_TABLE);
@@ -167,17 +140,16 @@ export const insertEntries = (db: Db, entries: readonly JournalEntry[]): Promise
     }))
   );
 
-type Envelope = Pick<JournalRow, 'number' | 'entry_id' | 'frame' | 'data'>;
-
 /**
  * Events after a place of the journal, in the order in which they can be read: an event whose
  * transaction commits late comes late, and none is passed.
  * @param after the `last` of the page before; 0 for the beginning
+ * @returns envelopes as JSON texts, and the place up to which the reader has now seen everything
  */
 export const readJournal = async (
   app: App,
   { after, limit }: { after: number; limit: number }
-): Promise<JournalPage> => {
+): Promise<{ envelopes: string[]; last: number }> => {
   const given = await numberEvents(app);
   const db = await app.db.current();
   // A place that nobody was given is one of a database that a backup took the place of.
@@ -190,7 +162,7 @@ export const readJournal = async (
       .select('number', 'entry_id', 'frame', 'data')
       .where('number', '>', last)
       .orderBy('number')
-      .limit(wanted)) as Envelope[];
+      .limit(wanted)) as Pick<JournalRow, 'number' | 'entry_id' | 'frame' | 'data'>[];
     for (const { number, entry_id: id, ...pieces } of found) {
       const envelope = bodyOf(id, pieces);
       if (envelopes.length > 0 && characters + envelope.length > PAGE_CHARACTERS) {
@@ -205,10 +177,7 @@ export const readJournal = async (
   return { envelopes, last };
 };
 
-/**
- * Removes up to 500 events that are older than the journal's days; all of them are, where there is no
- * journal (any more). @returns whether there may be others
- */
+/** Removes up to 500 events older than the journal's days; all, if there is none. @returns whether more may follow */
 export const removeOldEntries = async (app: App, now: number): Promise<boolean> => {
   const db = await app.db.current();
   const before = now - app.options.webhooks.journalDays * DAY_MS;
@@ -235,22 +204,9 @@ export interface ReplayRange {
   events: readonly string[] | null;
 }
 
-/** An event of the journal that a webhook is to be sent. */
-interface MatchingEntry {
-  id: number;
-  at: number;
-}
-
 /** Read together: with their data only where that is looked at. */
 const MATCHED_AT_ONCE = 500;
 const WITH_DATA_AT_ONCE = 20;
-
-/** The id of the newest row of the journal; 0: there is none. */
-export const newestEntry = async (app: App): Promise<number> => {
-  const rows = (await app.db.current()).table(JOURNAL_TABLE);
-  const [row] = (await rows.max({ id: 'id' })) as { id: number | string | null }[];
-  return Number(row?.id ?? 0);
-};
 
 /** The names that are asked for; null: all. */
 const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly string[] | null => {
@@ -260,11 +216,7 @@ const namesOf = (webhook: Webhook, events: readonly string[] | null): readonly s
 };
 
 /** Rows, among some of the journal, that a webhook was sent later. */
-export const replayedTo = async (
-  db: Db,
-  webhook: number,
-  ids: readonly number[]
-): Promise<Set<number>> => {
+export const replayedTo = async (db: Db, webhook: number, ids: readonly number[]) => {
   const found = (await db
     .table(REPLAYS_TABLE)
     .where({ webhook_id: webhook })
@@ -287,30 +239,22 @@ const isWanted = ({ filter }: Webhook, { data }: Pick<JournalRow, 'data'>): bool
   }
 };
 
-type Row = Pick<JournalRow, 'id' | 'event' | 'created_at' | 'webhooks' | 'data'>;
-
-/** Asks whether the module of an event is off, once for each event. */
-const createHeld = async (app: App): Promise<(event: string) => Promise<boolean>> => {
-  const enabled = await app.modules.enabled();
-  const known = new Map<string, boolean>();
-  return async (event) => {
-    const held = known.get(event) ?? (await moduleHolding(app, event, enabled)) !== null;
-    known.set(event, held);
-    return held;
-  };
+/** Tells whether the module of an event is off. */
+export const createHeld = async (app: App): Promise<(event: string) => boolean> => {
+  const [enabled, declared] = [await app.modules.enabled(), await declarations(app)];
+  return (event) => !enabled.has('webhooks') || moduleOff(declared, event, enabled) !== null;
 };
 
 /**
- * The events of the journal that a webhook asks for and has not had, as it is now, part by part, the
- * oldest first. Events of a module that is off are left out.
- * @param boundary the id of the newest row that is looked at
+ * The events of the journal that a webhook, as it is now, asks for and has not had, the oldest first, part by
+ * part; without those of a module that is off. @param boundary the id of the newest row that is looked at
  */
 export async function* matchingEntries(
   app: App,
   webhook: Webhook,
   { from, to, events }: ReplayRange,
   boundary: number
-): AsyncGenerator<MatchingEntry[]> {
+): AsyncGenerator<{ id: number; at: number }[]> {
   const db = await app.db.current();
   const names = namesOf(webhook, events);
   const isHeld = await createHeld(app);
@@ -333,14 +277,14 @@ export async function* matchingEntries(
       .orderBy(['created_at', 'id'])
       .limit(limit);
     if (names !== null) query.whereIn('event', [...names]);
-    const rows = (await query) as Row[];
+    const rows = (await query) as JournalRow[];
     const ids = rows.map(({ id }) => Number(id));
     const replayed = await replayedTo(db, webhook.id, ids);
-    const part: MatchingEntry[] = [];
+    const part: { id: number; at: number }[] = [];
     for (const row of rows) {
       const id = Number(row.id);
       if (slice.isOver()) await slice.next();
-      if (replayed.has(id) || wasSent(row, webhook.id) || (await isHeld(row.event))) continue;
+      if (replayed.has(id) || wasSent(row, webhook.id) || isHeld(row.event)) continue;
       if (isWanted(webhook, row)) part.push({ id, at: Number(row.created_at) });
     }
     yield part;

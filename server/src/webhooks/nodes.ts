@@ -50,16 +50,14 @@ export interface FollowedFacts extends AddressFacts {
 }
 
 const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
 const SAY_EVERY_MS = 10 * MINUTE_MS;
 /** A node that said nothing for so long is taken for one that was killed. */
 const SILENT_MS = 30 * MINUTE_MS;
-const FORGET_MS = 30 * 24 * HOUR_MS;
+const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
 
 /** True in a process of the command `switchboard`, which is no node of the site. */
 const isCommand = (app: App): boolean => app.strapi.config.get('switchboard-command') !== undefined;
 
-/** The facts of this process. */
 export const ownFacts = (app: App): AddressFacts => {
   const option = app.options.webhooks.allowPrivateNetworks;
   const nodeEnv = givenNodeEnv();
@@ -75,34 +73,7 @@ export const ownFacts = (app: App): AddressFacts => {
   };
 };
 
-export interface SaidFacts {
-  facts: AddressFacts;
-  seenAt: number;
-  stoppedAt: number | null;
-}
-
-/**
- * The facts that apply to a command, from those of the nodes. While several run, an address must be
- * allowed by each: any of them may be the one that sends. While none runs, the last that did counts.
- * @returns null if no node has said anything
- */
-export const judgeNodes = (said: readonly SaidFacts[], now: number): FollowedFacts | null => {
-  const byTime = [...said].sort((one, other) => other.seenAt - one.seenAt);
-  const running = byTime.filter(
-    ({ stoppedAt, seenAt }) => stoppedAt === null && now - seenAt < SILENT_MS
-  );
-  const [last] = byTime;
-  if (!last) return null;
-  if (running.length === 0) return { ...last.facts, from: 'stopped' };
-  const refusing = running.filter(({ facts }) => !facts.open);
-  const [strictest = running[0] as SaidFacts, ...others] = refusing;
-  const allowed = strictest.facts.allowed.filter((cidr) =>
-    others.every(({ facts }) => facts.allowed.includes(cidr))
-  );
-  return { ...strictest.facts, allowed, from: 'running' };
-};
-
-interface NodeRow {
+export interface NodeRow {
   facts: string;
   seen_at: number | string;
   stopped_at: number | string | null;
@@ -110,15 +81,36 @@ interface NodeRow {
   site_instance?: string | null;
 }
 
-/** The facts of a site's nodes; not those of the original, if its database is a copy. */
-export const saidBy = (rows: readonly NodeRow[], site: string | null): SaidFacts[] =>
-  rows
+/**
+ * The facts that apply to a command, from those of the nodes; not from those of the original, if the site's
+ * database is a copy. While several run, an address must be allowed by each: any of them may be the one
+ * that sends. While none runs, the last that did counts.
+ * @returns null if no node has said anything
+ */
+export const judgeNodes = (
+  rows: readonly NodeRow[],
+  site: string | null,
+  now: number
+): FollowedFacts | null => {
+  const byTime = rows
     .filter(({ site_instance: own = null }) => own === null || own === site)
-    .map(({ facts, seen_at: seenAt, stopped_at: stoppedAt }) => ({
-      facts: JSON.parse(facts) as AddressFacts,
-      seenAt: Number(seenAt),
-      stoppedAt: stoppedAt === null ? null : Number(stoppedAt),
-    }));
+    .map((row) => ({ ...row, facts: JSON.parse(row.facts) as AddressFacts }))
+    .sort((one, other) => Number(other.seen_at) - Number(one.seen_at));
+  const running = byTime.filter(
+    ({ stopped_at: stoppedAt, seen_at: seenAt }) =>
+      stoppedAt === null && now - Number(seenAt) < SILENT_MS
+  );
+  const [last] = byTime;
+  if (!last) return null;
+  const [any] = running;
+  if (!any) return { ...last.facts, from: 'stopped' };
+  const refusing = running.filter(({ facts }) => !facts.open);
+  const [strictest = any, ...others] = refusing;
+  const allowed = strictest.facts.allowed.filter((cidr) =>
+    others.every(({ facts }) => facts.allowed.includes(cidr))
+  );
+  return { ...strictest.facts, allowed, from: 'running' };
+};
 
 const rowsOf = (app: App) => app.db.pool.table(nodesTable.tableName);
 
@@ -130,9 +122,8 @@ export const readFollowed = async (app: App): Promise<FollowedFacts> => {
   if (!tables.includes(nodesTable.tableName)) return ofCommand;
   const rows = (await rowsOf(app)) as NodeRow[];
   const site = await app.site.read();
-  const clock = app.clock;
-  await clock.sync();
-  return judgeNodes(saidBy(rows, site), clock.now()) ?? ofCommand;
+  await app.clock.sync();
+  return judgeNodes(rows, site, app.clock.now()) ?? ofCommand;
 };
 
 const nameOf = (app: App): string =>
@@ -142,13 +133,13 @@ const nameOf = (app: App): string =>
     .slice(0, 24);
 
 const say = async (app: App, stopped: boolean): Promise<void> => {
-  const clock = app.clock;
-  await clock.sync();
+  await app.clock.sync();
+  const now = app.clock.now();
   const row = {
     name: nameOf(app),
     facts: JSON.stringify(ownFacts(app)),
-    seen_at: clock.now(),
-    stopped_at: stopped ? clock.now() : null,
+    seen_at: now,
+    stopped_at: stopped ? now : null,
     site_instance: app.site.instance,
   };
   await rowsOf(app).insert(row).onConflict('name').merge();
@@ -157,10 +148,7 @@ const say = async (app: App, stopped: boolean): Promise<void> => {
 const timers = (): Slot<NodeJS.Timeout> => ({});
 const followed = (): Slot<FollowedFacts> => ({});
 
-/**
- * At the start of a process: a node of the site says what it is, and goes on saying it; a command reads
- * what the site says.
- */
+/** At the start: a node of the site says what it is, and goes on saying it; a command reads what the site says. */
 export const prepareNodes = async (app: App): Promise<void> => {
   if (isCommand(app)) {
     app.part(followed).value = await readFollowed(app);
@@ -206,8 +194,7 @@ export const createSiteGuard = (app: App): AddressGuard => {
 };
 
 /**
- * One line of the boot log: whether private addresses are open, and why. Once the whole site has
- * started: what the hook's handlers say counts, and a site's own `bootstrap` may bring one.
+ * Logs whether private addresses are open, and why, once the whole site has started: its handlers count.
  * @returns a function that gives it up, for a site that is stopped before
  */
 export const announcePrivateAddresses = (app: App): (() => void) =>

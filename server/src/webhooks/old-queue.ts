@@ -1,7 +1,5 @@
-import { sparseColumn } from '../database/tables/plain-tables';
 import type { OldQueue } from '../database/tables/old-queues';
-import type { OrderedRow } from '../queue/limited-queue';
-import type { MissingRow } from '../queue/queue';
+import type { NewRow } from '../queue/queue';
 import { DELIVERIES_TABLE, type DeliveryRow } from './tables';
 import { type DeliveryStore, PLACED_COLUMNS, type PlacedRow } from './deliveries/store';
 
@@ -30,17 +28,13 @@ const placeOf = ({ due_at: dueAt, owner }: OldRow) => {
 };
 
 /** The queue of deliveries in the columns `due_at`, `owner` and `line` of the log. */
-export const oldDeliveryQueue = (store: DeliveryStore): OldQueue<MissingRow & OrderedRow> => ({
+export const oldDeliveryQueue = (store: DeliveryStore): OldQueue<NewRow> => ({
   name: 'delivery_queue',
   tableName: DELIVERIES_TABLE,
-  columns: [
-    sparseColumn('webhook_id', 'due_at'),
-    sparseColumn('webhook_id', 'line'),
-    ...['line', 'owner', 'due_at'],
-  ],
+  columns: ['webhook_id_if_due_at', 'webhook_id_if_line', ...['line', 'owner', 'due_at']],
   indexes: ['sb_delivery_waiting', 'sb_delivery_line', 'sb_delivery_due'],
   tables: ['switchboard_line_ends', 'switchboard_webhook_paces', 'switchboard_manual_requests'],
-  insert: (tx, rows) => store.queue.insertMissing(tx, rows),
+  insert: (tx, rows) => store.queue.insert(tx, rows, 'ignore'),
   async read(tx, after, limit) {
     const rows = (await tx
       .table(DELIVERIES_TABLE)

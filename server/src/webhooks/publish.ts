@@ -1,17 +1,22 @@
 import { types } from 'node:util';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
-import { bytesInStatement, createDetached, type Detached } from '../database/connection';
+import { bytesInStatement } from '../database/connection';
 import { inTurn } from '../database/transactions';
 import type { SentEvent } from '../hooks';
 import { inSpan, measures } from '../observability/measures';
-import { debugLog, errorText, isoTime } from '../runtime/text';
+import { debugLog, errorText, isoTime, isRecord } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
 import { queuedLine } from './debug-lines';
 import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
-import { announceDeliveries, getDeliveryStore, type NewDelivery } from './deliveries/store';
+import {
+  announceDeliveries,
+  type DeliveryStore,
+  getDeliveryStore,
+  type NewDelivery,
+} from './deliveries/store';
 import { insertEntries, type JournalEntry } from './journal';
 import { matches } from './rules/data-filter';
-import { UnfitFilter } from './rules/filter-schema';
+import { isComposite, UnfitFilter } from './rules/filter-schema';
 import { uuidV7 } from '../runtime/uuid-v7';
 import { currentSubscriptions, type Subscriptions } from './subscriptions';
 import type { App, Slot } from '../app';
@@ -25,17 +30,11 @@ const kindOf = (value: unknown): string => {
 
 /** True if JSON writes it as an object of its fields: no list, no `Map`, no boxed primitive. */
 const isObject = (value: unknown): value is object =>
-  typeof value === 'object' &&
-  value !== null &&
-  !Array.isArray(value) &&
-  !types.isMap(value) &&
-  !types.isSet(value) &&
-  !types.isBoxedPrimitive(value);
+  isRecord(value) && !types.isMap(value) && !types.isSet(value) && !types.isBoxedPrimitive(value);
 
 /**
- * The `data` of an event: an object (docs/contract-webhooks.md#envelope); `{}` where none was given. A
- * value with a `toJSON` counts as the result of that, as in JSON.
- * @throws TypeError that names what was given instead
+ * An event's `data`, by its `toJSON` if it has one; `{}` if none was given. docs/contract-webhooks.md#envelope
+ * @throws TypeError that names what was given, if that is no object
  */
 export const eventData = (event: string, given: unknown): object => {
   const { toJSON } = (given ?? {}) as { toJSON?: unknown };
@@ -48,10 +47,7 @@ export const eventData = (event: string, given: unknown): object => {
   );
 };
 
-/**
- * An event's data as JSON.
- * @throws TypeError if it is no object in JSON, or cannot be written: a cycle, a `BigInt`
- */
+/** @throws TypeError if the data is no object in JSON, or cannot be written: a cycle, a `BigInt` */
 const jsonOf = (data: unknown): string => {
   const text = JSON.stringify(data) as string | undefined;
   if (text?.startsWith('{')) return text;
@@ -61,21 +57,17 @@ const jsonOf = (data: unknown): string => {
 /** Keys of a thin payload: ids, the names of changed fields, and kinds of things or ways. */
 const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
 
-const isContainer = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null;
-
 /** A list of ids or names is kept with its key; a list of objects is thinned as each of them is. */
 const isPlain = (value: unknown): boolean =>
-  Array.isArray(value) ? value.every((one) => !isContainer(one)) : !isContainer(value);
+  Array.isArray(value) ? value.every((one) => !isComposite(one)) : !isComposite(value);
 
 /**
- * The `data` of an event without what it says of anybody: its shape stays, and of its values only
- * those named `id`, `*_id`, `*_ids`, `changed`, `source` and `type`; docs/management-api.md#thin-payloads.
- * @param data as JSON has it
+ * The `data` of an event without what it says of anybody: of its values only `id`, `*_id`, `*_ids`, `changed`,
+ * `source` and `type` stay; docs/management-api.md#thin-payloads. @param data as JSON has it
  */
 export const thin = (data: unknown): unknown => {
-  if (Array.isArray(data)) return data.filter(isContainer).map(thin);
-  if (!isContainer(data)) return data;
+  if (Array.isArray(data)) return data.filter(isComposite).map(thin);
+  if (!isComposite(data)) return data;
   return Object.fromEntries(
     Object.entries(data).flatMap(([key, value]) => {
       if (isPlain(value)) return KEPT.test(key) ? [[key, value]] : [];
@@ -84,45 +76,35 @@ export const thin = (data: unknown): unknown => {
   );
 };
 
-type Data = Readonly<Record<string, unknown>>;
-
 const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknown> =>
-  isContainer(value)
+  isRecord(value)
     ? Object.fromEntries(
-        keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, (value as Data)[key]])
+        keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, value[key]])
       )
     : {};
 
-/** Names of a site's own attributes say nothing of what they hold, so of an entry its document id stays. */
-const thinEntry = (data: Data): Data => ({
-  ...pick(data, 'content_type', 'locale', 'status'),
-  entry: pick(data.entry, 'documentId'),
-  ...pick(data, 'changed'),
-});
-
-const thinMedia = (data: Data): Data => ({
-  media: pick(data.media, 'id', 'documentId'),
-  ...pick(data, 'changed'),
-});
-
-/** The thin form of an event: that of entries and files is their own; docs/any-content-type.md#thin-payloads. */
+/**
+ * The thin form of an event. Names of a site's own attributes say nothing of what they hold, so of an
+ * entry or a file its document id stays; docs/any-content-type.md#thin-payloads.
+ */
 export const thinEvent = (event: string, data: unknown): unknown => {
-  if (isContainer(data) && !Array.isArray(data)) {
-    if (/^entry\.(created|updated|published|unpublished|deleted)$/.test(event)) {
-      return thinEntry(data as Data);
-    }
-    if (/^media\.(created|updated|deleted)$/.test(event)) return thinMedia(data as Data);
+  if (!isRecord(data)) return thin(data);
+  const { entry, media } = data;
+  const changed = pick(data, 'changed');
+  if (/^entry\.(created|updated|published|unpublished|deleted)$/.test(event)) {
+    const kind = pick(data, 'content_type', 'locale', 'status');
+    return { ...kind, entry: pick(entry, 'documentId'), ...changed };
   }
-  return thin(data);
+  return /^media\.(created|updated|deleted)$/.test(event)
+    ? { media: pick(media, 'id', 'documentId'), ...changed }
+    : thin(data);
 };
 
-/** The text for a webhook that wants ids only; docs/management-api.md#thin-payloads. */
 const thinText = (event: string, text: string): string =>
   JSON.stringify(thinEvent(event, JSON.parse(text)));
 
 /**
- * An event's data for a webhook after the handlers; null if they skip it. Each webhook gets a copy of its
- * own, so that a handler's change reaches no other webhook.
+ * An event's data for a webhook after the handlers, which get a copy of their own; null if they skip it.
  * @throws TypeError if what they return is no object in JSON
  */
 const filteredText = async (
@@ -139,19 +121,28 @@ const filteredText = async (
   return value === null || value.payload === null ? null : jsonOf(value.payload);
 };
 
-/**
- * The data that one webhook is sent of an event, as text; null if its filter or a handler skips it.
- * @throws if that cannot be told
- */
+const logLeftOut = (app: App, event: string, { id }: Webhook, reason: string): void => {
+  app.log.error(
+    `switchboard: the event ${event} could not be written for webhook ${id}: ${reason}`
+  );
+};
+
+/** An event's data for one webhook, as text; null if its filter or a handler skips it, or fails, which is logged. */
 export const textFor = async (
   app: App,
   serialised: SentEvent,
   webhook: Webhook
 ): Promise<string | null> => {
-  if (webhook.filter !== null && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
-  const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
-  const text = hasHandlers ? await filteredText(app, serialised, webhook) : serialised.text;
-  return text !== null && webhook.payload === 'thin' ? thinText(serialised.event, text) : text;
+  const { event } = serialised;
+  try {
+    if (webhook.filter && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
+    const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+    const text = hasHandlers ? await filteredText(app, serialised, webhook) : serialised.text;
+    return text !== null && webhook.payload === 'thin' ? thinText(event, text) : text;
+  } catch (error) {
+    logLeftOut(app, event, webhook, errorText(error));
+    return null;
+  }
 };
 
 export interface EventToPublish {
@@ -191,24 +182,11 @@ export const freezeEnvelope = (
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
 
-const detachments = (): Slot<Detached> => ({});
-
-/** At boot, outside any request: what handlers do is then no part of a write's transaction. */
-export const prepareTelling = (app: App): void => {
-  app.part(detachments).value = createDetached();
-};
-
-/** Outside any transaction, where that was prepared. */
-const apart = (app: App): Detached => app.part(detachments).value ?? ((work) => work());
-
 type UnfitFilterHandler = (app: App) => Promise<void>;
 
 const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
 
-/**
- * Says what is done, after the commit, when an event meets a filter that may not be used. Switching
- * webhooks off publishes an event, and so cannot be imported here.
- */
+/** Says what is done about a filter that may not be used; that publishes, and so cannot be imported here. */
 export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
   app.part(unfitFilterMet).value = handle;
 };
@@ -220,11 +198,14 @@ const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
 export class Publisher {
-  constructor(private readonly app: App) {}
+  private readonly store: DeliveryStore;
+
+  constructor(private readonly app: App) {
+    this.store = getDeliveryStore(app);
+  }
 
   /**
-   * Which of these events would reach somebody now: the module is on, and an active webhook asked,
-   * a handler of `service_crm_webhook` listens, or the journal is kept.
+   * Which of these events, if their module is on, reach somebody now: an active webhook, a handler, or the journal.
    * Asks the database once a transaction, so a source may ask before it builds any payload.
    */
   async subscribed(names: readonly string[]): Promise<ReadonlySet<string>> {
@@ -234,13 +215,12 @@ export class Publisher {
 
   /**
    * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
-   * transaction (or in one of its own): committed and rolled back with the write. Returns the number of
-   * deliveries. An event that cannot be frozen is logged and left out; it never fails the write. A
-   * delivery that cannot be stored does: no write without its event. Handlers of `service_crm_webhook`
-   * are called after the commit.
-   * @param subscriptions who subscribed to these events, of a caller that has asked in this transaction
-   * @param telling gets a promise that resolves once handlers were called, after the commit; never if
-   * that rolls back
+   * transaction, or in one of its own. An event that cannot be frozen is logged and left out; a delivery that
+   * cannot be stored fails the write: no write without its event. Handlers of `service_crm_webhook` are called
+   * after the commit.
+   * @param subscriptions of a caller that has asked about these events in this transaction
+   * @param telling gets a promise that resolves once handlers were called; never if the transaction rolls back
+   * @returns the number of deliveries
    * @throws the database's error
    */
   async publish(
@@ -252,9 +232,9 @@ export class Publisher {
     const { app } = this;
     const names = [...new Set(events.map(({ event }) => event))];
     const known = subscriptions ?? (await currentSubscriptions(app, names));
-    // Outside any transaction.
+    // Outside of the write's transaction.
     const onListened = (listened: readonly SentEvent[]): void =>
-      telling(apart(app)(() => app.hooks.tell(listened)));
+      telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
         const queued = await inTurn(app.strapi, () => this.queue(events, known, onListened));
@@ -275,8 +255,8 @@ export class Publisher {
     subscriptions: Subscriptions,
     onListened: (listened: readonly SentEvent[]) => void
   ): Promise<number> {
+    const { store } = this;
     return this.app.db.transaction(async (tx) => {
-      const store = getDeliveryStore(this.app);
       const webhooks = new Map<number, Webhook>();
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
@@ -298,17 +278,6 @@ export class Publisher {
         entries = [];
         characters = 0;
       };
-      const keep = (one: SentEvent, subject: Subject | null, sentTo: readonly number[]): void => {
-        const message = freezeMessage(this.app, one, at);
-        if (!fits(message, largest)) {
-          this.app.log.error(
-            `switchboard: the journal has no event ${one.event}: ${message.data.length} characters are too large`
-          );
-          return;
-        }
-        entries.push({ ...message, subject, webhooks: sentTo });
-        characters += message.frame.length + message.data.length;
-      };
       for (const entry of events) {
         const event = this.serialised(entry);
         if (!event) continue;
@@ -322,7 +291,8 @@ export class Publisher {
         for await (const { webhook, body, shared } of this.freeze(event, subscribers, at)) {
           const length = body.frame.length + body.data.length;
           if (!fits(body, largest)) {
-            this.leftOut(event.event, webhook, `its body of ${length} characters is too large`);
+            const reason = `its body of ${length} characters is too large`;
+            logLeftOut(this.app, event.event, webhook, reason);
             continue;
           }
           const deliveryId = uuidV7(at);
@@ -346,7 +316,15 @@ export class Publisher {
           if (slice.isOver()) await slice.next();
         }
         if (!subscriptions.isJournaled(event.event)) continue;
-        keep(event, entry.subject ?? null, sentTo);
+        const message = freezeMessage(this.app, event, at);
+        if (fits(message, largest)) {
+          entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
+          characters += message.frame.length + message.data.length;
+        } else {
+          this.app.log.error(
+            `switchboard: the journal has no event ${event.event}: ${message.data.length} characters are too large`
+          );
+        }
         if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
         if (slice.isOver()) await slice.next();
       }
@@ -365,8 +343,8 @@ export class Publisher {
   }
 
   /**
-   * Prepares the message of each subscribed webhook. Webhooks with equal payloads share a message, which
-   * is frozen and stored once: the event as it is, or the thin one.
+   * Prepares the message of each subscribed webhook whose filter the event matches. Webhooks with equal
+   * payloads share a message, which is frozen and stored once: the event as it is, or the thin one.
    */
   private async *freeze(
     serialised: SentEvent,
@@ -375,12 +353,17 @@ export class Publisher {
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
     const { event, text } = serialised;
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+    const hasFilters = subscribers.some(({ filter }) => filter !== null);
+    const whole: unknown = hasFilters ? JSON.parse(text) : null;
     const same: Webhook[] = [];
     const thinned: Webhook[] = [];
-    const hasFilters = subscribers.some(({ filter }) => filter !== null);
-    for (const webhook of hasFilters ? await this.wanting(serialised, subscribers) : subscribers) {
+    const slice = new TimeSlice();
+    for (const webhook of subscribers) {
       const alike = webhook.payload === 'thin' ? thinned : same;
+      // A filter that is compiled takes milliseconds, and a site may have thousands.
+      if (webhook.filter && slice.isOver()) await slice.next();
       try {
+        if (webhook.filter && !matches(webhook.filter, whole)) continue;
         const data = hasHandlers ? await filteredText(this.app, serialised, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) {
@@ -389,7 +372,13 @@ export class Publisher {
           yield { webhook, body, shared: false };
         }
       } catch (error) {
-        this.leftOut(event, webhook, errorText(error));
+        // One that cannot be judged costs the others nothing.
+        logLeftOut(this.app, event, webhook, errorText(error));
+        if (error instanceof UnfitFilter) {
+          this.app.db.afterCommit(() => {
+            void this.app.detached(async () => this.app.part(unfitFilterMet).value?.(this.app));
+          });
+        }
       }
     }
     for (const alike of [same, thinned]) {
@@ -398,35 +387,6 @@ export class Publisher {
       const body = freezeMessage(this.app, { event, text: said }, at, alike.length);
       for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
     }
-  }
-
-  /** Webhooks that the event matches; one whose filter cannot be judged costs the others nothing. */
-  private async wanting(
-    { event, text }: SentEvent,
-    subscribers: readonly Webhook[]
-  ): Promise<readonly Webhook[]> {
-    const data: unknown = JSON.parse(text);
-    const isWanted = (webhook: Webhook): boolean => {
-      try {
-        return webhook.filter === null || matches(webhook.filter, data);
-      } catch (error) {
-        this.leftOut(event, webhook, errorText(error));
-        if (error instanceof UnfitFilter) {
-          this.app.db.afterCommit(() => {
-            void apart(this.app)(async () => this.app.part(unfitFilterMet).value?.(this.app));
-          });
-        }
-        return false;
-      }
-    };
-    // A filter that is compiled takes milliseconds, and a site may have thousands.
-    const slice = new TimeSlice();
-    const wanted: Webhook[] = [];
-    for (const webhook of subscribers) {
-      if (isWanted(webhook)) wanted.push(webhook);
-      if (slice.isOver()) await slice.next();
-    }
-    return wanted;
   }
 
   /** An event with its data as text, from the start; null if JSON cannot say it as an object. */
@@ -439,12 +399,6 @@ export class Publisher {
       );
       return null;
     }
-  }
-
-  private leftOut(event: string, webhook: Webhook, reason: string): void {
-    this.app.log.error(
-      `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${reason}`
-    );
   }
 }
 

@@ -3,6 +3,7 @@ import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/shared';
+import { inChunks } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { enabledModules, storedModules } from '../modules/modules';
 import { nextTurn, TimeSlice } from '../runtime/event-loop';
@@ -61,12 +62,6 @@ export class Subscriptions {
 /** The most webhooks that one statement looks at: SQLite's driver reads all of them in one turn. */
 const READ_AT_ONCE = 500;
 
-/** A statement for so many events, with the bindings of its first part. */
-interface BuiltStatement {
-  sql: string;
-  switches: readonly Knex.RawBinding[];
-}
-
 /**
  * The next webhooks that the index has for these events, and those that came after the last one of the
  * index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the
@@ -74,8 +69,9 @@ interface BuiltStatement {
  *
  * If handlers listen, or the journal is kept, the switches are needed without any webhook, too: there is
  * then one row that has nothing else.
+ * @returns a statement for so many events, with the bindings of its first part
  */
-const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatement => {
+const buildStatement = (db: Db, count: number, anyEvent: boolean) => {
   const schema = db.schema;
   const subscriptions = qualified({ name: SUBSCRIPTIONS_TABLE, schema });
   const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
@@ -117,7 +113,7 @@ const buildStatement = (db: Db, count: number, anyEvent: boolean): BuiltStatemen
 };
 
 /** Every write runs one; building it would cost as much as running it. */
-const built = (): Map<string, BuiltStatement> => new Map();
+const built = (): Map<string, ReturnType<typeof buildStatement>> => new Map();
 
 const statementAfter = (app: App, events: readonly string[], after: number): Statement => {
   const statements = app.part(built);
@@ -135,8 +131,7 @@ type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
 };
 
 /**
- * Reads who subscribed to these events. It leaves the event loop now and then: a site may have
- * thousands of webhooks.
+ * Reads who subscribed to these events, in slices: a site may have thousands of webhooks.
  * @param ask runs a statement; the first one is asked before this returns
  * @throws if it is to be one statement, and one does not read all webhooks
  */
@@ -195,11 +190,10 @@ export interface PrefetchedSubscriptions {
 const FRESH_MS = 100;
 
 /**
- * Asks who subscribed on a connection of its own, for a write that is about to open its transaction:
- * on a database server the answer is there by the time the host has checked the write's data, and
- * the write is a round trip shorter. Never within a transaction: who holds a connection must not
- * wait for another one. With one statement: a second one could wait for the connection of the very
- * write that waits for it.
+ * Asks who subscribed on a connection of its own, for a write that is about to open its transaction: on a
+ * database server the answer is there when the host has checked the write's data, a round trip sooner. Never
+ * within a transaction: who holds a connection must not wait for another one. With one statement: a second
+ * one could wait for the connection of the very write that waits for it.
  */
 export const prefetchSubscriptions = (
   app: App,
@@ -253,10 +247,7 @@ export const currentSubscriptions = async (
   return answer;
 };
 
-/**
- * Which webhooks to look at for an event: a row an event that a webhook chose, `*` among them. The
- * webhook's own `events` decide; a row too many costs a look and nothing else.
- */
+/** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
 export const subscriptionsTable: PlainTable = {
   tableName: SUBSCRIPTIONS_TABLE,
   attributes: {
@@ -326,15 +317,14 @@ const index = async (app: App, ids: readonly number[]): Promise<void> => {
       .onConflict(['event', 'webhook_id'])
       .merge(['webhook_id']);
   });
-  const column = (name: string): Knex.Ref<string, Record<string, string>> =>
-    (db.knex as Knex).ref(name);
+  const { knex } = db;
   await db
     .table(WEBHOOKS_TABLE)
     .whereIn(
       'id',
       locked.map(({ id }) => id)
     )
-    .update({ indexed_id: column('id'), indexed_events: column('events') });
+    .update({ indexed_id: knex.ref('id'), indexed_events: knex.ref('events') });
 };
 
 /** Webhooks whose events were written by somebody who does not know the index, copies of rows included. */
@@ -343,19 +333,10 @@ const stale = (db: Db): Knex.QueryBuilder =>
     either
       .whereNull('indexed_id')
       .orWhereNot('indexed_id', db.knex.ref('id'))
-      .orWhere((came) => {
-        came.whereNull('indexed_events').whereNotNull('events');
-      })
-      .orWhere((went) => {
-        went.whereNotNull('indexed_events').whereNull('events');
-      })
-      .orWhereNot('indexed_events', db.knex.ref('events'));
+      .orWhereRaw("COALESCE(??, '') <> COALESCE(??, '')", ['indexed_events', 'events']);
   });
 
-/**
- * Brings the index up to date where a webhook came or changed without a lifecycle: an import, a node
- * of an earlier version, a statement of somebody's own. To be called at boot and by the clock.
- */
+/** Indexes webhooks that came or changed without a lifecycle, such as by an import; at boot and by the clock. */
 export const repairSubscriptionIndex = async (app: App): Promise<void> => {
   // Nearly always there is nothing to do, and so no transaction to begin.
   for (;;) {
@@ -368,11 +349,6 @@ export const repairSubscriptionIndex = async (app: App): Promise<void> => {
   }
 };
 
-const forget = async (app: App, id: number): Promise<void> => {
-  const db = await app.db.current();
-  await db.table(SUBSCRIPTIONS_TABLE).where({ webhook_id: id }).delete();
-};
-
 /**
  * A webhook that was made just now, and those that came before it without a lifecycle: an event looks
  * for such ones behind the last one of the index alone. One that was made after it may be there already.
@@ -383,9 +359,9 @@ const indexNew = async (app: App, made: number): Promise<void> => {
   const { last: after } = ((await last) ?? {}) as { last?: number | null };
   const found = (await stale(db).where('id', '>', after ?? 0)) as Indexed[];
   const ids = [...new Set([...found.map(({ id }) => Number(id)), made])];
-  for (let at = 0; at < ids.length; at += AT_ONCE) {
-    if (at > 0) await nextTurn();
-    await index(app, ids.slice(at, at + AT_ONCE));
+  for (const some of inChunks(ids)) {
+    await index(app, some);
+    await nextTurn();
   }
 };
 
@@ -400,7 +376,13 @@ export const keepSubscriptionIndex = (app: App): void => {
       if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
       await app.db.transaction(() => index(app, [idOf(result)]));
     },
-    afterDelete: ({ result }) => forget(app, idOf(result)),
+    async afterDelete({ result }) {
+      const db = await app.db.current();
+      await db
+        .table(SUBSCRIPTIONS_TABLE)
+        .where({ webhook_id: idOf(result) })
+        .delete();
+    },
     afterCreateMany: repair,
     afterUpdateMany: repair,
   });

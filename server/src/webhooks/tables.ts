@@ -1,11 +1,18 @@
 import type {
+  DeliveryStatus,
   RecoveryState,
   SubjectType,
   WebhookOrdering,
   WebhookPayload,
 } from '../../../shared/contracts/webhooks';
-import { epoch, internalType, jsonText, now } from '../database/tables/internal-types';
-import type { PlainTable } from '../database/tables/plain-tables';
+import {
+  epoch,
+  type InternalRow,
+  internalType,
+  jsonText,
+  now,
+} from '../database/tables/internal-types';
+import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { orderTable, slotsTable, groupLocksTable } from '../queue/limited-queue';
 import { queueTable } from '../queue/queue';
 
@@ -75,16 +82,24 @@ export const messageType = internalType({
   },
 });
 
+const relatedBy = (name: string, target: string, referencedTable: string) => ({
+  type: 'relation' as const,
+  relation: 'manyToOne',
+  target,
+  unstable_virtual: true,
+  joinColumn: { name, referencedColumn: 'id', referencedTable },
+});
+
 /**
- * The document id is the delivery's id; the host's index on it is the only one. `state` is the column
- * `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the site is
- * shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null if
- * it shares a message with others. `error` is null as long as nothing was tried: so the log tells apart
- * what waits and what fails.
+ * The document id is the id of the delivery, of its envelope and of its header; the host's index on it is
+ * the only one. `state` is the column `status`, a name that the host keeps for itself. `next_attempt_at` is
+ * what the owner of the site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body`
+ * is what is sent, or null if it shares a message with others. `extra_tries` are attempts by hand among
+ * `tries` that used up none of the schedule. `error` is null as long as nothing was tried: so the log tells
+ * apart what waits and what fails.
  *
- * `webhook` is the same column as `webhook_id`, seen as a relation: so an import maps it to the id
- * that the webhook was given; `message` likewise. They are virtual, for a foreign key would lock the
- * webhook's row with each delivery that is queued.
+ * `webhook` is the same column as `webhook_id`, seen as a relation, so that an import maps it to the id that the
+ * webhook was given; `message` likewise. They are virtual: a foreign key would lock the webhook's row.
  */
 export const deliveryType = internalType({
   singularName: 'delivery',
@@ -93,29 +108,9 @@ export const deliveryType = internalType({
   collectionName: DELIVERIES_TABLE,
   attributes: {
     webhook_id: { type: 'integer' },
-    webhook: {
-      type: 'relation',
-      relation: 'manyToOne',
-      target: WEBHOOK,
-      unstable_virtual: true,
-      joinColumn: {
-        name: 'webhook_id',
-        referencedColumn: 'id',
-        referencedTable: WEBHOOKS_TABLE,
-      },
-    },
+    webhook: relatedBy('webhook_id', WEBHOOK, WEBHOOKS_TABLE),
     message_id: { type: 'integer' },
-    message: {
-      type: 'relation',
-      relation: 'manyToOne',
-      target: MESSAGE,
-      unstable_virtual: true,
-      joinColumn: {
-        name: 'message_id',
-        referencedColumn: 'id',
-        referencedTable: MESSAGES_TABLE,
-      },
-    },
+    message: relatedBy('message_id', MESSAGE, MESSAGES_TABLE),
     event: { type: 'string' },
     state: { type: 'string', columnName: 'status' },
     tries: { type: 'integer' },
@@ -142,18 +137,20 @@ export const deliveryType = internalType({
 });
 
 /**
- * Columns of a delivery that are no attributes of the content type, so that no transfer carries them.
- * `paused_ms` is by how much its receiver has put it off; with `released_at` later ones of its record do
- * not wait for it.
+ * Columns of a delivery that no transfer carries. `paused_ms` is by how much its receiver has put it off; with
+ * `released_at` later ones of its record do not wait for it.
  */
-export const deliveryOwnColumns: PlainTable = {
+export const deliveryOwnColumns = {
   tableName: DELIVERIES_TABLE,
-  attributes: { paused_ms: { type: 'biginteger' }, released_at: { type: 'biginteger' } },
+  attributes: {
+    paused_ms: { type: 'biginteger', null: true },
+    released_at: { type: 'biginteger', null: true },
+  },
   // Each row is written once more, when it ends. Measured on PostgreSQL 15 with five indexes: at 100
   // percent 4 % of those updates left the indexes alone, at 60 percent 77 %, at 50 percent all of them,
   // with nearly half of the write-ahead log saved.
   fillFactor: 50,
-};
+} satisfies PlainTable;
 
 /**
  * The queue of deliveries, by the ids of their rows: what waits, and what failed, to be found. A delivery
@@ -194,7 +191,7 @@ export const webhookLocksTable = groupLocksTable(WEBHOOK_LOCKS_TABLE);
  * One row an attempt, appended and never changed. `delivery_id` is the id of the delivery's row, `at`
  * when the attempt started; `status` is null if nothing answered.
  */
-export const attemptsTable: PlainTable = {
+export const attemptsTable = {
   tableName: ATTEMPTS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -202,140 +199,58 @@ export const attemptsTable: PlainTable = {
     webhook_id: { type: 'integer' },
     at: { type: 'biginteger' },
     manual: { type: 'boolean' },
-    error: { type: 'string' },
+    error: { type: 'string', null: true },
     duration_ms: { type: 'integer' },
     url: { type: 'text' },
     request_headers: { type: 'text' },
-    status: { type: 'integer' },
-    answer_headers: { type: 'text' },
-    answer_body: { type: 'text' },
-    truncated: { type: 'boolean' },
+    status: { type: 'integer', null: true },
+    answer_headers: { type: 'text', null: true },
+    answer_body: { type: 'text', null: true },
+    truncated: { type: 'boolean', null: true },
   },
   indexes: [{ name: 'sb_attempt_delivery', columns: ['delivery_id', 'id'] }],
-};
+} satisfies PlainTable;
 
 /**
  * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is
  * there, and the events it had then. No attributes: what an import brings is not there. Nor is its health
- * (`webhooks/rules/failing.ts`), which is about attempts from here: whether there was one, and when the
- * first one after the last success failed; `alarmed_at`: when somebody was told that it fails.
- * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx:
- * of another rotation it says nothing, so none has to reset it. `activation` counts how often it was
- * switched on or given another address: an attempt of an earlier one says nothing of it.
+ * (`webhooks/rules/failing.ts`), which is about attempts from here: whether there was one, when the first
+ * one after the last success failed, and when somebody was told (`alarmed_at`). Nothing is sent before
+ * `paused_until`: its receiver asked for that. `answered_rotation` is the `previous_secret_until` of the
+ * rotation since which a post was answered 2xx: no other one has to reset it. `activation` counts how often it
+ * was switched on or given another address: an attempt of an earlier one says nothing of it.
  */
-export const webhookOwnColumns: PlainTable = {
+export const webhookOwnColumns = {
   tableName: WEBHOOKS_TABLE,
   attributes: {
-    indexed_id: { type: 'integer' },
-    indexed_events: { type: 'text' },
-    attempted: { type: 'boolean' },
-    unwell_since: { type: 'biginteger' },
-    alarmed_at: { type: 'biginteger' },
-    paused_until: { type: 'biginteger' },
-    answered_rotation: { type: 'biginteger' },
-    activation: { type: 'integer' },
+    indexed_id: { type: 'integer', null: true },
+    indexed_events: { type: 'text', null: true },
+    attempted: { type: 'boolean', null: true },
+    unwell_since: { type: 'biginteger', null: true },
+    alarmed_at: { type: 'biginteger', null: true },
+    paused_until: { type: 'biginteger', null: true },
+    answered_rotation: { type: 'biginteger', null: true },
+    activation: { type: 'integer', null: true },
   },
-};
+} satisfies PlainTable;
 
-/** A row of `switchboard_webhooks`, as the database driver hands it out. */
-export interface WebhookRow {
-  id: number;
-  document_id: string;
-  name: string;
-  url: string;
-  /** null: somebody else made the row, and left them out. */
-  events: string | null;
-  active: boolean | number;
-  secret: string;
-  disabled_reason: string | null;
-  disabled_at: number | string | null;
-  consecutive_failures: number;
-  /** Since the last attempt that succeeded; null in rows of version 0.1. */
-  failed_attempts: number | null;
-  failing_since: number | string | null;
-  payload: WebhookPayload | null;
-  /** JSON Schema as text. */
-  filter: string | null;
-  rate_per_second: number | string | null;
-  concurrency: number | string | null;
-  ordering: WebhookOrdering | null;
-  previous_secret: string | null;
-  previous_secret_until: number | string | null;
-  /** JSON: name to sealed value. */
-  headers: string | null;
-  answered_rotation: number | string | null;
-  /** null, too: no attempt was made. */
-  attempted: boolean | number | null;
-  unwell_since: number | string | null;
-  alarmed_at: number | string | null;
-  /** Nothing is sent before; its receiver asked for it. */
-  paused_until: number | string | null;
-  /** null: 0. */
-  activation: number | null;
-  site_instance: string | null;
-  origin_id: number | null;
-  created_at: number | string;
-  updated_at: number | string;
-}
+export type WebhookRow = InternalRow<
+  typeof webhookType,
+  'name' | 'url' | 'active' | 'secret' | 'consecutive_failures' | 'updated_at',
+  { payload: WebhookPayload | null; ordering: WebhookOrdering | null }
+> &
+  RowOf<typeof webhookOwnColumns>;
 
-/** A row of `switchboard_deliveries`, as the database driver hands it out. */
-export interface DeliveryRow {
-  id: number;
-  /** The id of the delivery, of its envelope and of its header. */
-  document_id: string;
-  webhook_id: number;
-  event: string;
-  status: 'pending' | 'sent' | 'failed';
-  tries: number;
-  /** Attempts by hand among `tries` that used up none of the schedule; null: none. */
-  extra_tries: number | null;
-  is_test: boolean | number;
-  paused_ms: number | string | null;
-  released_at: number | string | null;
-  next_attempt_at: number | string | null;
-  created_at: number | string;
-  finished_at: number | string | null;
-  error: string | null;
-  subject_type: SubjectType | null;
-  subject_id: string | null;
-  subject_label: string | null;
-  url: string;
-  /** null: it is made of the message. */
-  body: string | null;
-  message_id: number | string | null;
-  /** null, too: it is no event of the journal that was sent later. */
-  replayed: boolean | number | null;
-  site_instance: string | null;
-}
+export type DeliveryRow = InternalRow<
+  typeof deliveryType,
+  'webhook_id' | 'event' | 'tries' | 'is_test' | 'url',
+  { status: DeliveryStatus; subject_type: SubjectType | null }
+> &
+  RowOf<typeof deliveryOwnColumns>;
 
-/** A row of `switchboard_messages`, as the database driver hands it out. */
-export interface MessageRow {
-  id: number | string;
-  document_id: string;
-  event: string;
-  deliveries: number;
-  frame: string;
-  data: string;
-  created_at: number | string;
-  site_instance: string | null;
-}
+export type MessageRow = InternalRow<typeof messageType, 'event' | 'deliveries' | 'frame' | 'data'>;
 
-/** A row of `switchboard_attempts`, as the database driver hands it out. */
-export interface AttemptRow {
-  id: number;
-  delivery_id: number;
-  webhook_id: number;
-  at: number | string;
-  manual: boolean | number;
-  error: string | null;
-  duration_ms: number;
-  url: string;
-  request_headers: string;
-  status: number | null;
-  answer_headers: string | null;
-  answer_body: string | null;
-  truncated: boolean | number | null;
-}
+export type AttemptRow = RowOf<typeof attemptsTable>;
 
 export const RECOVERIES_TABLE = 'switchboard_recoveries';
 export const RECOVERY_ITEMS_TABLE = 'switchboard_recovery_items';
@@ -347,7 +262,7 @@ export const RECOVERY_ITEMS_TABLE = 'switchboard_recovery_items';
  * one of them last changed. `due_at` is when it is to be looked at; null: never again. Times are epoch
  * milliseconds of the database's clock.
  */
-export const recoveriesTable: PlainTable = {
+export const recoveriesTable = {
   tableName: RECOVERIES_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -361,23 +276,23 @@ export const recoveriesTable: PlainTable = {
     sent: { type: 'integer' },
     failed: { type: 'integer' },
     created_at: { type: 'biginteger' },
-    collected_at: { type: 'biginteger' },
+    collected_at: { type: 'biginteger', null: true },
     moved_at: { type: 'biginteger' },
-    finished_at: { type: 'biginteger' },
-    due_at: { type: 'biginteger' },
+    finished_at: { type: 'biginteger', null: true },
+    due_at: { type: 'biginteger', null: true },
   },
   indexes: [
     { name: 'sb_recovery_token', columns: ['token'], type: 'unique' },
     { name: 'sb_recovery_due', columns: ['due_at'] },
   ],
-};
+} satisfies PlainTable;
 
 /**
  * The items that a recovery has to send. `ref` is what its source knows it by and `at` its time, by which
  * the oldest are queued first; `delivery_id` is the id of the delivery's row, null if its source makes
  * that when it queues it; `tries` are the attempts that this had then.
  */
-export const recoveryItemsTable: PlainTable = {
+export const recoveryItemsTable = {
   tableName: RECOVERY_ITEMS_TABLE,
   attributes: {
     id: { type: 'increments' },
@@ -385,49 +300,24 @@ export const recoveryItemsTable: PlainTable = {
     ref: { type: 'integer' },
     webhook_id: { type: 'integer' },
     at: { type: 'biginteger' },
-    delivery_id: { type: 'integer' },
+    delivery_id: { type: 'integer', null: true },
     state: { type: 'string', column: { args: [20] } },
-    tries: { type: 'integer' },
+    tries: { type: 'integer', null: true },
   },
   indexes: [
     { name: 'sb_recovery_item', columns: ['recovery_id', 'ref'], type: 'unique' },
     { name: 'sb_recovery_next', columns: ['recovery_id', 'state', 'webhook_id', 'at', 'ref'] },
   ],
-};
+} satisfies PlainTable;
 
 /** `skipped`: when it was its turn there was nothing to send again any more. */
 export type ItemState = 'waiting' | 'queued' | 'sent' | 'failed' | 'skipped';
 
-/** The kinds of sources of a recovery. */
 export type RecoveryKind = 'deliveries' | 'journal';
 
-/** A row of `switchboard_recoveries`, as the database driver hands it out. */
-export interface RecoveryRow {
-  id: number;
-  token: string;
+export type RecoveryRow = RowOf<typeof recoveriesTable> & {
   kind: RecoveryKind;
   state: RecoveryState | 'preview';
-  filter: string;
-  boundary: number | string;
-  matching: number;
-  queued: number;
-  sent: number;
-  failed: number;
-  created_at: number | string;
-  collected_at: number | string | null;
-  moved_at: number | string;
-  finished_at: number | string | null;
-  due_at: number | string | null;
-}
+};
 
-/** A row of `switchboard_recovery_items`, as the database driver hands it out. */
-export interface RecoveryItemRow {
-  id: number;
-  recovery_id: number;
-  ref: number;
-  webhook_id: number;
-  at: number | string;
-  delivery_id: number | null;
-  state: ItemState;
-  tries: number | null;
-}
+export type RecoveryItemRow = RowOf<typeof recoveryItemsTable> & { state: ItemState };

@@ -1,11 +1,10 @@
-import { documentsOf } from '../database/tables/internal-types';
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { refusalOf, storedFilter } from './rules/data-filter';
 import { forgetSubscriptions } from './subscriptions';
-import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from './tables';
-import { announceAlarm, publishAlarms, type Alarm } from './alarms';
-import { toWebhook, UNFIT_FILTER } from './webhook';
+import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
+import { type Alarm, announceAlarm, publishAlarms, switchOff } from './alarms';
+import { UNFIT_FILTER } from './webhook';
 import type { App, Slot } from '../app';
 
 /** The column of the reason. */
@@ -18,28 +17,22 @@ const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null 
   return wrong ? `${UNFIT_FILTER} ${wrong.message}.`.slice(0, LONGEST_REASON) : null;
 };
 
-const switchOff = async (app: App, id: number, judged: string | null): Promise<Alarm[]> =>
-  app.db.retrying(async () => {
-    const db = await app.db.current();
-    const [row] = (await db.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
+const switchOffUnfit = async (app: App, id: number, judged: string | null): Promise<Alarm | null> =>
+  app.db.retrying(async (tx) => {
+    const [row] = (await tx.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
     // Somebody may have changed or switched off what was judged.
-    if (!row?.active || row.filter !== judged) return [];
+    if (!row?.active || row.filter !== judged) return null;
     const reason = reasonFor(row);
-    if (reason === null) return [];
-    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
-    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
+    if (reason === null) return null;
+    const alarm = await switchOff(app, row, reason);
     forgetSubscriptions();
-    const alarms: Alarm[] = [
-      { kind: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason },
-    ];
-    await publishAlarms(app, alarms);
-    return alarms;
+    await publishAlarms(app, [alarm]);
+    return alarm;
   });
 
 /**
- * Switches off active webhooks whose filter may not be used, with the reason: version 0.2 took filters
- * that this one does not, and a node of 0.2 may save one while this one runs. At boot, and when an event
- * meets such a filter.
+ * Switches off active webhooks whose filter may not be used: version 0.2 took filters that this one does not, and
+ * a node of 0.2 may save one while this one runs. At boot, and when an event meets such a filter.
  */
 export const switchOffUnfitFilters = async (app: App): Promise<void> => {
   const db = await app.db.current();
@@ -53,8 +46,8 @@ export const switchOffUnfitFilters = async (app: App): Promise<void> => {
   for (const row of rows) {
     if (slice.isOver()) await slice.next();
     if (reasonFor(row) === null) continue;
-    const alarms = await switchOff(app, Number(row.id), row.filter);
-    for (const one of alarms) announceAlarm(app, one);
+    const alarm = await switchOffUnfit(app, Number(row.id), row.filter);
+    if (alarm) announceAlarm(app, alarm);
   }
 };
 
@@ -62,15 +55,13 @@ const looking = (): Slot<Promise<void>> => ({});
 
 /** Switches them off in the background, one look at a time; a failure is tried again by the next event. */
 export const switchOffUnfitFiltersLater = (app: App): Promise<void> => {
-  const running = app.part(looking).value;
-  if (running) return running;
-  const look = switchOffUnfitFilters(app)
+  const slot = app.part(looking);
+  slot.value ??= switchOffUnfitFilters(app)
     .catch((error: unknown) => {
       app.log.error(
         `switchboard: webhooks with an unusable filter could not be switched off: ${errorText(error)}`
       );
     })
-    .finally(() => delete app.part(looking).value);
-  app.part(looking).value = look;
-  return look;
+    .finally(() => delete slot.value);
+  return slot.value;
 };

@@ -24,16 +24,17 @@ export const prefetching = <T>(app: App, events: readonly string[], work: () => 
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
 
 /**
- * One write of the site's, from where it is wrapped to where its events are handed over.
- *
- * While it is tracked it is a unit of work, such as a call of the document service: however many rows
- * are written (a draft, a published row, a locale, a nested write of a lifecycle), each record is
- * compared once, before against after, and has its events once, in the transaction of the write.
+ * One write of the site's, from where it is wrapped to where its events are handed over. While it is tracked it
+ * is a unit of work, such as a call of the document service: however many rows are written (a draft, a
+ * published row, a locale, a nested write of a lifecycle), each record is compared once, before against after,
+ * and has its events once, in the transaction of the write.
  */
 export abstract class UnitOfWork<Type, Change> {
   /** True while changes are tracked here: from the beginning of its work to the comparison. */
   isTracking = false;
   protected readonly changes = new Map<Type, Map<string, Change>>();
+  /** Writes within it that are under way; the work that began one may not wait for it. */
+  private readonly inner = new Set<Promise<unknown>>();
 
   constructor(readonly app: App) {}
 
@@ -57,16 +58,25 @@ export abstract class UnitOfWork<Type, Change> {
   /** Compares some of the records with what they are now, and publishes what happened to them. */
   protected abstract publishSome(type: Type, changes: Changes<Change>): Promise<void>;
 
-  /**
-   * Runs a write and then publishes what it changed; `unitOfWork` of the database. Writes by publishing
-   * (the sender of a form) are writes of their own.
-   */
+  /** Runs a write within this one: its changes are tracked here, to its end. To be called while `isTracking`. */
+  async include<T>(work: () => Promise<T>): Promise<T> {
+    const running = work();
+    this.inner.add(running);
+    try {
+      return await running;
+    } finally {
+      this.inner.delete(running);
+    }
+  }
+
+  /** Runs a write, then publishes its changes. A write by publishing (the sender of a form) is one of its own. */
   run<T>(work: () => Promise<T>): Promise<T> {
     const tracked = async (): Promise<T> => {
       this.isTracking = true;
       try {
         return await work();
       } finally {
+        while (this.inner.size > 0) await Promise.allSettled(this.inner);
         this.isTracking = false;
       }
     };

@@ -4,9 +4,8 @@ import {
   KEPT_VALUE,
   type ManagedWebhook,
   type Webhook,
-  type WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
-import { isoTime, isoTimeOrNull, isRecord } from '../runtime/text';
+import { isoTime, isoTimeOrNull, isRecord, jsonIn } from '../runtime/text';
 import { seal, unseal } from '../secrets/secret-box';
 import { storedFilter } from './rules/data-filter';
 import type { Spell } from './rules/failing';
@@ -17,14 +16,9 @@ import type { App } from '../app';
 type Sealed = Readonly<Record<string, string>>;
 
 const sealedHeaders = ({ headers }: Pick<WebhookRow, 'headers'>): Sealed => {
-  if (!headers) return {};
-  try {
-    const stored: unknown = JSON.parse(headers);
-    return isRecord(stored) ? (stored as Sealed) : {};
-  } catch {
-    // Nobody but somebody else's statement writes what is no JSON.
-    return {};
-  }
+  // Nobody but somebody else's statement writes what is no JSON.
+  const stored = headers && jsonIn(headers);
+  return isRecord(stored) ? (stored as Sealed) : {};
 };
 
 /** The names of a webhook's own headers, which anybody may see who sees the webhook. */
@@ -42,8 +36,7 @@ export const openHeaders = (
   );
 
 /**
- * Seals given headers for storage; null for none. A value `***` stays as it is sealed, which takes no
- * key.
+ * Seals given headers for storage; null for none. `***` stays as it is sealed, which takes no key.
  * @throws ApplicationError (400) if the site has no key to seal with
  */
 export const sealHeaders = (
@@ -84,9 +77,8 @@ const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause
 ];
 
 /**
- * The stored reason for which a webhook or a connection was switched off, as a code with its numbers;
- * null for none, and for a sentence that no version of the plugin wrote.
- * docs/contract-webhooks.md#switching-off
+ * The stored reason of a switch-off as a code with its numbers; null for none, and for a sentence that no
+ * version of the plugin wrote. docs/contract-webhooks.md#switching-off
  */
 export const disabledBecause = (reason: string | null): DisabledBecause | null => {
   if (reason === null) return null;
@@ -97,17 +89,10 @@ export const disabledBecause = (reason: string | null): DisabledBecause | null =
   return null;
 };
 
-/**
- * The events that a webhook's row says it chose. Somebody else may have written there what is no list
- * of names: that chooses nothing, and must cost no boot and no write.
- */
+/** The events that a row chose: none if somebody wrote there what is no list, which must cost no write. */
 export const chosenEvents = (text: string | null): string[] => {
-  try {
-    const chosen: unknown = JSON.parse(text ?? '[]');
-    return Array.isArray(chosen) ? chosen.filter((event) => typeof event === 'string') : [];
-  } catch {
-    return [];
-  }
+  const chosen = text && jsonIn(text);
+  return Array.isArray(chosen) ? chosen.filter((event) => typeof event === 'string') : [];
 };
 
 type Rotated = Pick<WebhookRow, 'previous_secret' | 'previous_secret_until' | 'answered_rotation'>;
@@ -118,9 +103,7 @@ export const previousSecret = (row: Rotated): string | null =>
     ? row.previous_secret
     : null;
 
-/**
- * True if a post since the last rotation was answered 2xx; null if posts are signed with one secret only.
- */
+/** True if a post since the last rotation was answered 2xx; null if posts are signed with one secret only. */
 export const answeredSinceRotation = (row: Rotated): boolean | null =>
   previousSecret(row) === null
     ? null
@@ -134,7 +117,7 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   events: chosenEvents(row.events),
   active: Boolean(row.active),
   disabled_reason: row.disabled_reason,
-  disabled_because: row.disabled_reason === null ? null : disabledBecause(row.disabled_reason),
+  disabled_because: disabledBecause(row.disabled_reason),
   disabled_at: isoTimeOrNull(row.disabled_at),
   consecutive_failures: Number(row.consecutive_failures),
   payload: row.payload ?? 'full',
@@ -148,7 +131,6 @@ export const toWebhook = (row: WebhookRow): Webhook => ({
   updated_at: isoTime(Number(row.updated_at)),
 });
 
-/** A webhook row's record of how its attempts went. */
 export const spellOf = (row: Pick<WebhookRow, 'attempted' | 'unwell_since'>): Spell => ({
   attempted: Boolean(row.attempted),
   unwellSince: row.unwell_since === null ? null : Number(row.unwell_since),
@@ -161,9 +143,3 @@ export const toManaged = (row: WebhookRow, health: Health): ManagedWebhook => ({
   answered_since_rotation: answeredSinceRotation(row),
   health,
 });
-
-export const toWebhookWithSecret = (
-  row: WebhookRow,
-  health: Health,
-  secrets: Required<Pick<WebhookWithSecret, 'secret' | 'headers'>>
-): WebhookWithSecret => ({ ...toManaged(row, health), ...secrets });

@@ -1,4 +1,5 @@
-import { config } from '../../../server/src/config';
+import { ineffective } from '../../../server/src/config';
+import { parseOptions } from '../../../server/src/config/schema';
 
 describe('a wrong option is named', () => {
   it.each<[string, Record<string, unknown>, RegExp]>([
@@ -16,6 +17,16 @@ describe('a wrong option is named', () => {
       /switchboard\.sources/,
     ],
   ])('%s', (_name, options, message) => {
-    expect(() => config.validator(options)).toThrow(message);
+    expect(() => parseOptions(options)).toThrow(message);
   });
+});
+
+it('the client undici is named once at boot, with what takes its place', () => {
+  const linesFor = (client: string) => {
+    const given = { webhooks: { client } };
+    const get = (key: string) => (key === 'plugin::switchboard' ? given : undefined);
+    return ineffective({ config: { get } } as never);
+  };
+  expect(linesFor('undici')).toEqual([expect.stringMatching(/undici.*"node" takes its place/)]);
+  expect(linesFor('node')).toEqual([]);
 });

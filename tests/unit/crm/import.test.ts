@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { readHeader, readRow } from '../../../server/src/crm/import/columns';
+import { readHeader, readRow } from '../../../server/src/crm/import/import-service';
 import { type CsvRecord, readCsv } from '../../../server/src/imports/read-csv';
 
 const records = async (text: string, chunk = 7): Promise<CsvRecord[]> => {
@@ -134,14 +134,32 @@ describe('readCsv', () => {
     };
     await expect(read()).rejects.toThrow('gone');
   });
+
+  it('leaves the stream to its owner where it is not read to its end', async () => {
+    const endless = function* () {
+      for (;;) yield Buffer.from('email\n');
+    };
+    for (const first of ['email\n', 'email\n\xff\n']) {
+      const file = Readable.from(
+        (function* () {
+          yield Buffer.from(first, 'latin1');
+          yield* endless();
+        })(),
+        { objectMode: false }
+      );
+      const read = async (): Promise<void> => {
+        for await (const _record of readCsv(file)) return;
+      };
+      await read().catch(() => undefined);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(file.destroyed).toBe(false);
+      file.destroy();
+    }
+  });
 });
 
 describe('columns', () => {
-  const columns = (...headings: string[]) => {
-    const header = readHeader(headings);
-    if (!header.ok) throw new Error(header.message);
-    return header.columns;
-  };
+  const columns = (...headings: string[]) => readHeader(headings);
 
   it('are read as people spell them', () => {
     const header = columns(
@@ -153,7 +171,6 @@ describe('columns', () => {
     );
     const read = readRow(header, ['a@x.test', 'Ada', '41', 'VIP; new|VIP', '7'], 2);
     expect(read).toEqual({
-      ok: true,
       row: {
         line: 2,
         email: 'a@x.test',
@@ -180,18 +197,17 @@ describe('columns', () => {
     [['a@x.test', '', '1', 'extra'], /has 4 cells for 3 columns/],
   ])('%j is no contact', (cells, message) => {
     const read = readRow(columns('email', 'first_name', 'score'), cells, 3);
-    expect(read.ok).toBe(false);
-    expect((read as { message: string }).message).toMatch(message);
+    expect(read).toEqual({
+      issue: { line: 3, email: cells[0] || null, message: expect.stringMatching(message) },
+    });
   });
 });
 
 it('takes 200 columns, and no more', () => {
   const names = Array.from({ length: 199 }, (_none, index) => `fields.f${index}`);
   const header = readHeader(['email', ...names]);
-  const row = header.ok && readRow(header.columns, ['a@x.test', ...names.map(() => 'x')], 2);
-  expect(row).toMatchObject({ ok: true });
-  expect(readHeader(['email', ...names, 'score'])).toEqual({
-    ok: false,
-    message: 'there are 201 columns, and at most 200 are imported',
-  });
+  expect(readRow(header, ['a@x.test', ...names.map(() => 'x')], 2)).toHaveProperty('row');
+  expect(() => readHeader(['email', ...names, 'score'])).toThrow(
+    'header: there are 201 columns, and at most 200 are imported'
+  );
 });

@@ -7,7 +7,7 @@ import {
   getDeliveryStore,
 } from '../../../server/src/webhooks/deliveries/store';
 import { createDeliveryHandler } from '../../../server/src/webhooks/sending/deliver';
-import type { HeldBack } from '../../../server/src/webhooks/sending/modules-off';
+import type { HeldBack } from '../../../server/src/webhooks/modules-off';
 import { getPublisher } from '../../../server/src/webhooks/publish';
 import { generateSecret } from '../../../server/src/webhooks/rules/request-headers';
 import { Sender } from '../../../server/src/webhooks/sending/send';
@@ -33,15 +33,8 @@ const open = async (options: object, level?: 'debug' | 'http') => {
   const { app, connection } = site;
   sender = new Sender(app);
   const store = getDeliveryStore(app);
-  const heldBack = {
-    dueTimes: () => store.dueTimes(),
-    isOff: async () => false,
-  } as unknown as HeldBack;
-  serve = () =>
-    app.scheduler.serve(
-      DELIVERIES,
-      createDeliveryHandler(app, sender, heldBack, (work) => work())
-    );
+  const heldBack = { dueTimes: () => store.dueTimes() } as unknown as HeldBack;
+  serve = () => app.scheduler.serve(DELIVERIES, createDeliveryHandler(app, sender, heldBack));
   const { port } = receiver.address() as AddressInfo;
   await connection('switchboard_webhooks').insert({
     id: 3,

@@ -36,7 +36,7 @@ beforeEach(async () => {
     locations: '[]',
   });
   connection = await site.connection('switchboard_connections').first();
-  ingest = createIngestion(app, (work) => work());
+  ingest = createIngestion(app);
   serving = false;
 });
 afterEach(async () => {
@@ -47,9 +47,9 @@ afterEach(async () => {
 const submission = (kind: RecordKind, fields: object): Submission => {
   const receivedAtMs = Date.now();
   const body = Buffer.from(JSON.stringify({ occurred_at: '2026-03-01T10:00:00Z', ...fields }));
-  const reading = readRecord(kind, body, { receivedAtMs });
+  const reading = readRecord(kind, body, receivedAtMs);
   if (!reading.ok) throw new Error(reading.issue.message);
-  return submissionOf(connection, reading.record, body, receivedAtMs);
+  return submissionOf(connection, reading.value, body, receivedAtMs);
 };
 
 const sale = () =>

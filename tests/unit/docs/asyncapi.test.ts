@@ -1,5 +1,5 @@
 import { type AsyncAPIDocumentInterface, type MessageInterface, Parser } from '@asyncapi/parser';
-import Ajv from 'ajv';
+import Ajv, { type ValidateFunction } from 'ajv';
 import type { EventDeclaration, EventMap } from '../../../server/src/hooks';
 import { REPLAYED } from '../../../server/src/webhooks/sending/send';
 import {
@@ -48,11 +48,19 @@ const read = async (source: Draft) => {
   };
 };
 
+const compiled = new Map<string, ValidateFunction>();
+
 // AsyncAPI's own schema language is a superset of JSON Schema draft 7, which is Ajv's default.
+const compile = (schema: object): ValidateFunction => {
+  const text = JSON.stringify(schema);
+  const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
+  const validate = compiled.get(text) ?? ajv.compile(schema);
+  compiled.set(text, validate);
+  return validate;
+};
+
 const complaints = (schema: object, value: unknown): string[] => {
-  const validate = new Ajv({ strict: false, allErrors: true, validateFormats: false }).compile(
-    schema
-  );
+  const validate = compile(schema);
   validate(value);
   return (validate.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
 };

@@ -22,10 +22,11 @@ it('finds the lines', () => expect(calls.length).toBeGreaterThan(15));
 
 it('each begins with the word that operations.md gives', () => {
   expect(readDocument('docs/operations.md')).toContain('begins with `switchboard`');
-  // What is handed on: a worker's name, which begins with it, and what `logFault` was given.
+  // What is handed on: the name of a worker or of a kind of work, which begins with it, and what `logFault` was given.
   expect(
     calls.filter(
-      ({ start }) => !/^[`'"](?:switchboard|\$\{(?:(?:this|options)\.name|name|what)\})/.test(start)
+      ({ start }) =>
+        !/^[`'"](?:switchboard|\$\{(?:(?:this\.|options\.)?(?:name|kind)|what)\})/.test(start)
     )
   ).toEqual([]);
 });

@@ -73,7 +73,7 @@ it('says what to install where the client is missing', async () => {
 });
 
 it('names a package that the site would refuse to start with, and what installs another', () => {
-  const versions = { bullmq: '4.18.3', ioredis: '5.0.0', undici: null };
+  const versions = { bullmq: '4.18.3', ioredis: '5.0.0' };
   expect(judgePackages((name) => versionFault(name, versions[name]))).toMatchObject({
     state: 'fail',
     message: 'bullmq is 4.18.3, and supported are 5 and 6',

@@ -4,7 +4,7 @@ import {
   payloadRules,
   requestRules,
 } from '../../../server/src/hooks/filter-rules';
-import { createFilter } from '../../../server/src/hooks';
+import { Filter } from '../../../server/src/hooks';
 import type { PayloadFilterValue, RequestFilterValue } from '../../../server/src/hooks/types';
 import { eventData } from '../../../server/src/webhooks/publish';
 
@@ -16,7 +16,7 @@ const given = () => ({ payload: { a: 1 }, event: 'x.y', webhook });
 const payloadHook = () => {
   const lines: string[] = [];
   const log = { error: (line: string) => void lines.push(line) };
-  const hook = createFilter<PayloadFilterValue | null>('f', log, payloadRules, { deadlineMs: 50 });
+  const hook = new Filter<PayloadFilterValue | null>('f', log, payloadRules, { deadlineMs: 50 });
   return { hook, lines };
 };
 

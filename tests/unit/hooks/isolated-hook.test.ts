@@ -1,4 +1,4 @@
-import { createAction, createFilter } from '../../../server/src/hooks';
+import { Action, Filter } from '../../../server/src/hooks';
 
 const createLog = () => {
   const lines: string[] = [];
@@ -10,17 +10,17 @@ const never = () => new Promise<never>(() => {});
 
 describe('a filter', () => {
   it('hands each handler what the one before returned, in the order of registration', async () => {
-    const hook = createFilter<number>('f', createLog());
+    const hook = new Filter<number>('f', createLog());
     hook.register((n) => n + 1).register(async (n) => n * 10);
     expect(await hook.call(1)).toBe(20);
   });
 
   it('answers with its argument where nobody registered', async () => {
-    expect(await createFilter<number>('f', createLog()).call(5)).toBe(5);
+    expect(await new Filter<number>('f', createLog()).call(5)).toBe(5);
   });
 
   it('goes on with what it had after a handler that returns nothing', async () => {
-    const hook = createFilter<{ n: number }>('f', createLog());
+    const hook = new Filter<{ n: number }>('f', createLog());
     hook.register((value) => {
       value.n += 1;
       return undefined as never;
@@ -30,7 +30,7 @@ describe('a filter', () => {
   });
 
   it('ends with null once a handler said null; the rest are not asked', async () => {
-    const hook = createFilter<string | null>('f', createLog());
+    const hook = new Filter<string | null>('f', createLog());
     const after = jest.fn((value: string | null) => value);
     hook.register(() => null).register(after);
     expect(await hook.call('x')).toBeNull();
@@ -58,7 +58,7 @@ describe('a filter', () => {
     'leaves out a handler that %s, and the log names it and the hook',
     async (_how, body, reason) => {
       const log = createLog();
-      const hook = createFilter<string>('service_crm_webhook_payload', log, undefined, {
+      const hook = new Filter<string>('service_crm_webhook_payload', log, undefined, {
         deadlineMs: DEADLINE_MS,
       });
       hook.register((value) => `${value}a`);
@@ -75,7 +75,7 @@ describe('a filter', () => {
   );
 
   it('does not ask a handler any more that was deleted, nor one that was registered meanwhile', async () => {
-    const hook = createFilter<string>('f', createLog());
+    const hook = new Filter<string>('f', createLog());
     const late = (value: string) => `${value}-late`;
     const early = (value: string) => {
       hook.register(late);
@@ -93,7 +93,7 @@ describe('a filter', () => {
 describe('a filter that is asked inside a write', () => {
   const REST = { firstMs: 100, longestMs: 400 };
   const ask = (log: ReturnType<typeof createLog>) =>
-    createFilter<string>('service_crm_webhook_payload', log, undefined, {
+    new Filter<string>('service_crm_webhook_payload', log, undefined, {
       deadlineMs: DEADLINE_MS,
       rest: REST,
     });
@@ -147,7 +147,7 @@ describe('a filter that is asked inside a write', () => {
 
 describe('an action', () => {
   it('gives every handler the same value, one after the other, and answers nothing', async () => {
-    const hook = createAction<string>('a', createLog());
+    const hook = new Action<string>('a', createLog());
     const seen: string[] = [];
     hook.register(async (value) => {
       await new Promise((resolve) => setTimeout(resolve, 10));
@@ -162,7 +162,7 @@ describe('an action', () => {
 
   it('goes on after a handler that throws or hangs', async () => {
     const log = createLog();
-    const hook = createAction<string>('a', log, { deadlineMs: DEADLINE_MS });
+    const hook = new Action<string>('a', log, { deadlineMs: DEADLINE_MS });
     const last = jest.fn();
     hook.register(function first() {
       throw new Error('broken');
@@ -173,4 +173,11 @@ describe('an action', () => {
     expect(last).toHaveBeenCalledWith('x');
     expect(log.lines).toHaveLength(2);
   });
+});
+
+it('a hook that somebody prints shows nothing of the site', () => {
+  const log: Record<string, unknown> = { error: () => {} };
+  log.site = log;
+  const hook = new Filter<unknown>('f', log as never);
+  expect(() => JSON.stringify(hook.register(() => undefined))).not.toThrow();
 });

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createAddressGuard } from '../../../server/src/net/guard';
-import { classify, HttpClient, openGot } from '../../../server/src/net/http-client';
-import { openUndici } from '../../../server/src/net/undici-transport';
+import { classify, HttpClient, openGot, openNode } from '../../../server/src/net/http-client';
 import { startReceiver, stopReceivers } from './receivers';
 
 /** A receiver in a process of its own that sends one text after another, as fast as it is taken. */
@@ -37,7 +36,7 @@ const CHUNKED = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
 
 describe.each([
   ['got', openGot],
-  ['undici', openUndici],
+  ['node', openNode],
 ])('a receiver that floods %s', (_library, transport) => {
   it.each<[string, string, string, string | null]>([
     ['informational answers', '', HINT, 'invalid_response'],

@@ -2,8 +2,7 @@ import http from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createAddressGuard } from '../../../server/src/net/guard';
-import { classify, HttpClient, openGot } from '../../../server/src/net/http-client';
-import { openUndici } from '../../../server/src/net/undici-transport';
+import { classify, HttpClient, openGot, openNode } from '../../../server/src/net/http-client';
 import { startReceiver, stopReceivers } from './receivers';
 
 /** A proxy that notes what it is asked for, and connects to nobody. */
@@ -65,7 +64,7 @@ describe('a proxy of the whole process', () => {
 
   it.each([
     ['got', openGot],
-    ['undici', openUndici],
+    ['node', openNode],
   ])('takes no post of %s', async (_library, transport) => {
     const receiver = await startReceiver((_, response) => response.end('ok'));
     const client = new HttpClient({

@@ -34,9 +34,9 @@ const submit = (
   const body = Buffer.from(
     JSON.stringify({ external_id: 'one', occurred_at: '2026-03-01T10:00:00Z', ...fields })
   );
-  const reading = readRecord(kind, body, { receivedAtMs });
+  const reading = readRecord(kind, body, receivedAtMs);
   if (!reading.ok) throw new Error(reading.issue.message);
-  return submissionOf(till, reading.record, body, receivedAtMs);
+  return submissionOf(till, reading.value, body, receivedAtMs);
 };
 
 const LINES = { line_items: [{ sku: 'MUG', quantity: 2 }] };

@@ -2,9 +2,11 @@ import { Readable } from 'node:stream';
 import fc from 'fast-check';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
+import type { App } from '../../../server/src/app';
 import { ensureTables } from '../../../server/src/database/tables/plain-tables';
 import { Checks } from '../../../server/src/pos/intake/requests';
-import { keyDigest, signBody } from '../../../server/src/pos/intake/authentication';
+import { keyDigest } from '../../../server/src/pos/intake/authentication';
+import { signBody } from '../../support/till-signature';
 import { createRawBodyMiddleware } from '../../../server/src/pos/intake/wire';
 import { ERROR_CODES, ERROR_STATUS, type ErrorCode } from '../../../server/src/pos/rules/records';
 import { posRefusalTable } from '../../../server/src/pos/intake/refusals';
@@ -83,8 +85,9 @@ const post = async (
   const get = (key: string, byDefault: unknown): unknown =>
     site.strapi.config.get(key) ?? byDefault;
   const strapi = { ...site.strapi, config: { get } } as unknown as Core.Strapi;
-  await createRawBodyMiddleware({ ...site.app, strapi })(ctx, () =>
-    route === 'inventory' ? through.receive(ctx, route) : through[route](ctx)
+  const app = Object.create(site.app, { strapi: { value: strapi } }) as App;
+  await createRawBodyMiddleware(app)(ctx, () =>
+    route === 'inventory' || route === 'closing' ? through.receive(ctx, route) : through[route](ctx)
   );
   return { status: ctx.status, body: ctx.body as Answer['body'] };
 };

@@ -33,9 +33,9 @@ const send = async (kind: RecordKind, bodies: readonly object[]): Promise<void> 
   const receivedAtMs = Date.now();
   const submissions = bodies.map((fields) => {
     const body = Buffer.from(JSON.stringify({ occurred_at: '2026-03-01T10:00:00Z', ...fields }));
-    const reading = readRecord(kind, body, { receivedAtMs });
+    const reading = readRecord(kind, body, receivedAtMs);
     if (!reading.ok) throw new Error(reading.issue.message);
-    return submissionOf(connection, reading.record, body, receivedAtMs);
+    return submissionOf(connection, reading.value, body, receivedAtMs);
   });
   await acceptBatch(site.app, submissions);
   const leases = await getRecordStore(site.app).claim([{ group: 2, limit: 1000 }]);

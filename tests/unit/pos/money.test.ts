@@ -145,9 +145,9 @@ describe('the figures of a site', () => {
     const receivedAtMs = Date.now();
     const submissions = records.map(([kind, fields]) => {
       const body = Buffer.from(JSON.stringify(fields));
-      const reading = readRecord(kind, body, { receivedAtMs });
+      const reading = readRecord(kind, body, receivedAtMs);
       if (!reading.ok) throw new Error(reading.issue.message);
-      return submissionOf(connection, reading.record, body, receivedAtMs);
+      return submissionOf(connection, reading.value, body, receivedAtMs);
     });
     await acceptBatch(site.app, submissions);
   };
@@ -170,9 +170,9 @@ describe('the figures of a site', () => {
         external_ids: ids,
       })
     );
-    const reading = readRecord('closing', body, { receivedAtMs: Date.now() });
+    const reading = readRecord('closing', body, Date.now());
     if (!reading.ok) throw new Error(reading.issue.message);
-    return answerClosing(site.app, submissionOf(connection, reading.record, body, Date.now()));
+    return answerClosing(site.app, submissionOf(connection, reading.value, body, Date.now()));
   };
 
   it('of closings are not worked out with a batch, and once for however many', async () => {

@@ -1,5 +1,4 @@
 import { addressKey } from '../../../server/src/net/client-address';
-import { createBatcher } from '../../../server/src/pos/intake/accept';
 import { isInNamespace } from '../../../server/src/pos/intake/wire';
 import { withoutTrailingSlashes } from '../../../server/src/http/bounded-body';
 
@@ -53,36 +52,5 @@ describe('whom a failed authentication is charged to', () => {
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ])('%s is charged as %s', (address, network) => {
     expect(addressKey(address)).toBe(network);
-  });
-});
-
-describe('records that wait at the same moment', () => {
-  const direct = <T>(work: () => T): T => work();
-
-  it('travel together, and the next batch fills up while one is under way', async () => {
-    const batches: number[][] = [];
-    const gather = createBatcher<number, number>(direct, 3, async (inputs) => {
-      batches.push([...inputs]);
-      return inputs.map((value) => ({ ok: true, value: value * 2 }));
-    });
-    expect(await Promise.all([1, 2, 3, 4].map(gather))).toEqual([2, 4, 6, 8]);
-    expect(await gather(5)).toBe(10);
-    expect(batches).toEqual([[1, 2, 3], [4], [5]]);
-  });
-
-  it('one that fails does not fail its neighbours, and a batch that throws ends nobody’s waiting for ever', async () => {
-    let broken = false;
-    const gather = createBatcher<number, number>(direct, 10, async (inputs) => {
-      if (broken) throw new Error('gone');
-      return inputs.map((value) =>
-        value === 2 ? { ok: false, error: new Error('two') } : { ok: true, value }
-      );
-    });
-    const results = await Promise.allSettled([1, 2, 3].map(gather));
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    broken = true;
-    await expect(gather(1)).rejects.toThrow('gone');
-    broken = false;
-    expect(await gather(1)).toBe(1);
   });
 });

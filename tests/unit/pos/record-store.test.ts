@@ -107,7 +107,9 @@ it('one that failed starts again where its owner says so', async () => {
   await accept(1);
   await settle('failed');
   const row = (await log().first()) as PosEventRow;
-  await site.app.db.transaction((tx) => store().startAgain(tx, row, 'pending'));
+  await site.app.db.transaction((tx) =>
+    store().startAgain(tx, row, { state: 'pending', tries: 0, error: null })
+  );
   expect(await place(1)).toBe('ready, woken by owner');
   expect(await log().first()).toMatchObject({ state: 'pending', tries: 0, error: null });
 });

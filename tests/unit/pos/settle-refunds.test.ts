@@ -19,7 +19,7 @@ const refund = (fields: Partial<GroupRefund> = {}): GroupRefund => ({
   effectiveMs: 5,
   externalId: 'r1',
   lines: null,
-  namedLocation: 'none',
+  destination: 'of_sale',
   onlyLocation: 2,
   graceOver: false,
   accepted: false,
@@ -74,11 +74,11 @@ describe('a refund whose sale was never seen', () => {
       status: 'standalone',
       shares: [{ location: 2, allocated: 5 }],
     });
-    expect(settleOne([], { ...after, namedLocation: 9 }).shares[0]?.location).toBe(9);
+    expect(settleOne([], { ...after, destination: 9 }).shares[0]?.location).toBe(9);
     const nowhere = settleOne([], { ...after, onlyLocation: null });
     expect(nowhere.shares[0]?.location).toBeNull();
     expect(stateOfRefund('live', nowhere, 0)).toBe('needs_mapping');
-    expect(settleOne([], { ...after, namedLocation: 'unknown' }).shares[0]?.location).toBeNull();
+    expect(settleOne([], { ...after, destination: 'unknown' }).shares[0]?.location).toBeNull();
     expect(settledFlags(nowhere)).toEqual(['sale_never_seen']);
   });
 
@@ -132,7 +132,7 @@ describe('the state that follows', () => {
     expect(stateOfRefund('live', known, 0)).toBe('applied');
     expect(stateOfRefund('live', known, 1)).toBe('partially_applied');
     expect(stateOfRefund('test', known, 1)).toBe('simulated');
-    const homeless = settleOne([sale(1, 1)], { namedLocation: 'unknown' });
+    const homeless = settleOne([sale(1, 1)], { destination: 'unknown' });
     expect(stateOfRefund('live', homeless, 0)).toBe('needs_mapping');
   });
 });

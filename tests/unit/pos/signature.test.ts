@@ -8,11 +8,11 @@ import fc from 'fast-check';
 import { generateKey, generateSecret } from '../../../server/src/pos/rules/credentials';
 import {
   judgeTimestamp,
-  signBody,
-  spendVerification,
+  requireConnection,
   verifySignature,
 } from '../../../server/src/pos/intake/authentication';
 import { isInstalled } from '../../support/programs';
+import { signBody } from '../../support/till-signature';
 
 interface Vector {
   name: string;
@@ -117,8 +117,9 @@ describe('verifySignature', () => {
     expect(verifySignature(secret, { timestamp: '1', signature, body })).toBe(false);
   });
 
-  it('can be spent for an unknown key without an answer', () => {
-    expect(spendVerification({ timestamp: '1', signature: undefined, body })).toBeUndefined();
+  it('is spent for an unknown key, and that is refused', () => {
+    const request = { timestamp: '1', signature: undefined, body };
+    expect(() => requireConnection(null, request)).toThrow('is no key of this site');
   });
 });
 

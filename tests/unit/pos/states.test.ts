@@ -90,7 +90,7 @@ const group: fc.Arbitrary<Group> = fc
         effectiveMs: fc.nat(3),
         lines: fc.option(fc.array(line, { maxLength: 2 })),
         unknown: fc.nat(1),
-        namedLocation: fc.constantFrom('none' as const, 'unknown' as const, 5),
+        destination: fc.constantFrom('of_sale' as const, 'unknown' as const, 5),
         onlyLocation: fc.constantFrom(null, ONLY_LOCATION),
         graceEnds: fc.nat(8),
         accepted: fc.boolean(),

@@ -34,9 +34,7 @@ const count = (fields: Body = {}): Body => ({
 const BASE = { sale, refund, inventory: count };
 
 const read = (kind: RecordKind, body: unknown) =>
-  readRecord(kind, Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), {
-    receivedAtMs: NOW,
-  });
+  readRecord(kind, Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)), NOW);
 const messageOf = (kind: RecordKind, body: unknown) => {
   const reading = read(kind, body);
   return reading.ok ? 'accepted' : reading.issue.message;
@@ -54,7 +52,7 @@ describe('accepted records', () => {
     });
     expect(read('sale', body)).toEqual({
       ok: true,
-      record: {
+      value: {
         kind: 'sale',
         externalId: 's1',
         occurredAt: '2026-03-01T14:05:00+01:00',
@@ -77,11 +75,11 @@ describe('accepted records', () => {
   it('a refund: restock is the default, no lines means the whole sale', () => {
     expect(read('refund', refund())).toMatchObject({
       ok: true,
-      record: { kind: 'refund', restock: true, lines: null, reason: null, saleExternalId: 's1' },
+      value: { kind: 'refund', restock: true, lines: null, reason: null, saleExternalId: 's1' },
     });
     const partial = refund({ restock: false, reason: 'broken\nhandle', line_items: [line()] });
     expect(read('refund', partial)).toMatchObject({
-      record: { restock: false, reason: 'broken\nhandle', lines: [{ sku: 'MUG', quantity: 2 }] },
+      value: { restock: false, reason: 'broken\nhandle', lines: [{ sku: 'MUG', quantity: 2 }] },
     });
   });
 
@@ -89,7 +87,7 @@ describe('accepted records', () => {
     expect(read('inventory', count({ counts: [{ sku: 'MUG', quantity: 0 }] })).ok).toBe(true);
     const adjustment = count({ mode: 'relative', counts: [{ sku: 'A', quantity: -4 }] });
     expect(read('inventory', adjustment)).toMatchObject({
-      record: { mode: 'relative', counts: [{ sku: 'A', quantity: -4, reason: null }] },
+      value: { mode: 'relative', counts: [{ sku: 'A', quantity: -4, reason: null }] },
     });
   });
 
@@ -120,11 +118,11 @@ describe('accepted records', () => {
     for (const body of [sale(ahead), count({ ...ahead, mode: 'relative' })]) {
       expect(read('mode' in body ? 'inventory' : 'sale', body)).toMatchObject({
         ok: true,
-        record: { effectiveMs: NOW, clockAhead: true },
+        value: { effectiveMs: NOW, clockAhead: true },
       });
     }
     const nearly = count({ occurred_at: '2026-03-01T14:10:00+01:00' });
-    expect(read('inventory', nearly)).toMatchObject({ ok: true, record: { effectiveMs: NOW } });
+    expect(read('inventory', nearly)).toMatchObject({ ok: true, value: { effectiveMs: NOW } });
   });
 
   it('fields of our own names that another kind does not have are none of our business', () => {
@@ -339,7 +337,7 @@ describe('checkLocationRef', () => {
   const record = (kind: RecordKind, fields: Body = {}) => {
     const reading = read(kind, BASE[kind](fields));
     if (!reading.ok) throw new Error(reading.issue.message);
-    return reading.record;
+    return reading.value;
   };
 
   it('asks for a location only where the connection maps several', () => {

@@ -36,4 +36,36 @@ describe('gathering', () => {
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     await expect(gather(3)).resolves.toBeUndefined();
   });
+
+  it('works on no more together than its limit, and gives each its output', async () => {
+    const batches: number[][] = [];
+    const gather = createGathering<number, number>(
+      async (inputs) => {
+        batches.push([...inputs]);
+        return inputs.map((value) => value * 2);
+      },
+      { limit: 3 }
+    );
+    expect(await Promise.all([1, 2, 3, 4].map(gather))).toEqual([2, 4, 6, 8]);
+    expect(await gather(5)).toBe(10);
+    expect(batches).toEqual([[1, 2, 3], [4], [5]]);
+  });
+
+  it('one that fails does not fail its neighbours, and a batch that throws ends nobody’s waiting for ever', async () => {
+    let broken = false;
+    const gather = createGathering<number, number>(
+      async (inputs) => {
+        if (broken) throw new Error('gone');
+        if (inputs.includes(2)) throw new Error('two');
+        return inputs;
+      },
+      { isShared: (error) => (error as Error).message === 'gone' }
+    );
+    const results = await Promise.allSettled([1, 2, 3].map(gather));
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    broken = true;
+    await expect(Promise.all([gather(1), gather(2)])).rejects.toThrow('gone');
+    broken = false;
+    expect(await gather(1)).toBe(1);
+  });
 });

@@ -9,7 +9,7 @@ const names: OptionalPackage[] = ['bullmq', 'ioredis'];
 const load = (
   versions: Partial<Record<OptionalPackage, string>>,
   one: (name: string) => Promise<unknown> = async (name) => `loaded ${name}`
-) => loadOptional(OPTION, names, { load: one, versionOf: (name) => versions[name] ?? null });
+) => loadOptional(OPTION, names, one, (name) => versions[name] ?? null);
 
 describe('packages that an option needs', () => {
   it.each([
@@ -41,24 +41,24 @@ describe('packages that an option needs', () => {
   });
 
   it('are found in the folder of the site', async () => {
-    const [undici] = await loadOptional('x', ['undici']);
-    expect(undici).toHaveProperty('Client');
+    const [bullmq] = await loadOptional('x', ['bullmq']);
+    expect(bullmq).toHaveProperty('Queue');
   });
 
   it('are judged and loaded from the one folder, wherever the plugin stands', async () => {
     const site = fs.mkdtempSync(path.join(os.tmpdir(), 'switchboard-site-'));
-    const own = path.join(site, 'node_modules', 'undici');
+    const own = path.join(site, 'node_modules', 'bullmq');
     fs.mkdirSync(own, { recursive: true });
     fs.writeFileSync(path.join(own, 'index.js'), "exports.from = 'the site';");
     const install = (version: string) =>
-      fs.writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: 'undici', version }));
+      fs.writeFileSync(path.join(own, 'package.json'), JSON.stringify({ name: 'bullmq', version }));
     const before = process.cwd();
     process.chdir(site);
     try {
       install('6.99.0');
-      expect(await loadOptional('x', ['undici'])).toEqual([{ from: 'the site' }]);
+      expect(await loadOptional('x', ['bullmq'])).toEqual([{ from: 'the site' }]);
       install('7.0.0');
-      await expect(loadOptional('x', ['undici'])).rejects.toThrow(/undici is 7\.0\.0, .*6\./);
+      await expect(loadOptional('x', ['bullmq'])).rejects.toThrow(/bullmq is 7\.0\.0, .*6\./);
     } finally {
       process.chdir(before);
       fs.rmSync(site, { recursive: true, force: true });

@@ -21,7 +21,7 @@ const open = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Leas
     longestMs: 5000,
     pollMs: 10_000,
     announce: () => {},
-    healthy: () => true,
+    judge: () => ({ healthy: true }),
     record: async (leases) => queue.finish(leases),
     perform: async (lease) => lease,
     ...changes,

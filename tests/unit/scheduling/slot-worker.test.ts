@@ -52,7 +52,7 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
       longestMs: 15_000,
       pollMs: 10_000,
       announce,
-      healthy: ({ ok }) => ok,
+      judge: ({ ok }) => ({ healthy: ok }),
       async record(outcomes) {
         batches.push(outcomes.length);
         queue.finish(outcomes.map(({ claimed }) => claimed));
@@ -102,6 +102,30 @@ describe('many groups with little to do each', () => {
     worker.wake();
     await until(() => order.includes(999));
     expect(order.indexOf(999) - begun).toBeLessThan(1500);
+    await until(() => open(queue).length === 0);
+  });
+
+  it('keep the one waiting that somebody waits for no longer than what is claimed already', async () => {
+    const queue = createMemoryStore();
+    for (let group = 1; group <= 300; group += 1) queue.put(group, 20, 1);
+    const order: number[] = [];
+    const { worker } = start(queue, {
+      concurrency: 64,
+      concurrencyPerGroup: 16,
+      first: 999,
+      async perform(claimed) {
+        order.push(claimed.group);
+        await sleep(1);
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => order.length > 500);
+    queue.put(999, 1, 2);
+    const begun = order.length;
+    worker.wake(999);
+    await until(() => order.includes(999));
+    expect(order.indexOf(999) - begun).toBeLessThan(3 * 64);
     await until(() => open(queue).length === 0);
   });
 });

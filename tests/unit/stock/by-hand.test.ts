@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { explainLevel, LevelsService } from '../../../server/src/stock/levels-service';
 import { StocktakesService, StockTransfersService } from '../../../server/src/stock/by-hand';
 import { appOf } from '../../../server/src/app';
+import { Ledger } from '../../../server/src/stock/ledger';
 import { skuDigest } from '../../../server/src/stock/items';
 import { locationDigest } from '../../../server/src/stock/locations';
 import { rebuildLevels } from '../../../server/src/stock/check-levels';
@@ -155,5 +156,35 @@ describe('what is moved and counted by hand', () => {
       }),
       { numRuns: 60 }
     );
+  });
+
+  it('dates an adjustment when it has locked its level, after a count that it waited for', async () => {
+    await play([], []);
+    const app = appOf(site.strapi);
+    const { lock } = Ledger.prototype;
+    let countedAt = 0;
+    const waiting = jest.spyOn(Ledger.prototype, 'lock').mockImplementationOnce(async function (
+      this: Ledger,
+      places
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      countedAt = Date.now();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      await lock.call(this, places);
+      await this.count(
+        places.map((place) => ({
+          ...place,
+          at: countedAt,
+          quantity: 5,
+          eventId: null,
+          note: null,
+          line: 0,
+        }))
+      );
+    });
+    await new LevelsService(app).adjust(1, { location: 1, quantity: 2, preview: false }, null);
+    waiting.mockRestore();
+    const level = await new LevelsService(app).at(1, 1);
+    expect(level.quantity).toBe(7);
   });
 });

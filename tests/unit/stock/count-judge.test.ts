@@ -20,6 +20,7 @@ describe('counts that are judged one after the other', () => {
     expect(judge.judge(50, 'live', [MUG])).toEqual({ accepted: true, stale: [] });
     expect(judge.judge(60, 'live', [MUG])).toEqual({ accepted: true, stale: [] });
     expect(judge.judge(55, 'live', [MUG])).toEqual({ accepted: false, stale: [MUG] });
+    expect(judge.judge(55, 'live', [MUG, MUG])).toEqual({ accepted: false, stale: [MUG, MUG] });
   });
 
   it('are accepted where one line is fresh, and then make older ones stale of that line too', () => {
@@ -34,6 +35,25 @@ describe('counts that are judged one after the other', () => {
     const judge = judgeAfter([[MUG, 50]]);
     judge.judge(40, 'live', [MUG]);
     expect(judge.judge(50, 'live', [MUG])).toEqual({ accepted: true, stale: [] });
+  });
+
+  it('are refused only if every line is older', () => {
+    const known: [typeof MUG, number][] = [
+      [MUG, 101],
+      [CUP, 100],
+    ];
+    expect(judgeAfter(known).judge(100, 'live', [UNKNOWN, CUP])).toEqual({
+      accepted: true,
+      stale: [],
+    });
+    expect(judgeAfter(known).judge(100, 'live', [MUG, UNKNOWN])).toEqual({
+      accepted: true,
+      stale: [MUG],
+    });
+    expect(judgeAfter(known).judge(100, 'live', [MUG, MUG])).toEqual({
+      accepted: false,
+      stale: [MUG, MUG],
+    });
   });
 
   it('of what nobody can have counted yet are fresh', () => {

@@ -2,8 +2,6 @@ import {
   applyCount,
   applyMovement,
   isLatestCount,
-  judgeCount,
-  judgeCounts,
   openLevel,
 } from '../../../server/src/stock/rules/fold';
 
@@ -74,22 +72,5 @@ describe('a count', () => {
     const step = applyCount(level, { ...count, quantity: 3 }, 0);
     expect(step.reason).toBe(latest ? null : 'stale_count');
     expect(step.level.quantity).toBe(latest ? 3 : 10);
-  });
-});
-
-describe('staleness', () => {
-  it('is being older, not being as old', () => {
-    expect(judgeCount(100, null)).toBe('fresh');
-    expect(judgeCount(100, 99)).toBe('fresh');
-    expect(judgeCount(100, 100)).toBe('fresh');
-    expect(judgeCount(100, 101)).toBe('stale');
-  });
-
-  it('refuses a record only if every line is older', () => {
-    const line = (sku: string, newestAcceptedTime: number | null) => ({ sku, newestAcceptedTime });
-    const [older, never, same] = [line('a', 101), line('b', null), line('c', 100)];
-    expect(judgeCounts(100, [never, same])).toEqual({ verdict: 'fresh' });
-    expect(judgeCounts(100, [older, never])).toEqual({ verdict: 'partly_stale', stale: [older] });
-    expect(judgeCounts(100, [older, older])).toEqual({ verdict: 'stale', stale: [older, older] });
   });
 });

@@ -1,12 +1,8 @@
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import vectors from '../../../docs/vectors/pos-signatures.json';
-import {
-  ERROR_STATUS,
-  EVENT_FLAGS,
-  EVENT_STATES,
-  SCOPES,
-} from '../../../server/src/pos/rules/records';
+import { ERROR_STATUS, EVENT_FLAGS } from '../../../server/src/pos/rules/records';
+import { CONNECTION_SCOPES, POS_EVENT_STATES } from '../../../shared/contracts/pos';
 import { verifySignature } from '../../../server/src/pos/intake/authentication';
 import { isInstalled } from '../../support/programs';
 import { codeBlocks, readDocument } from '../docs/support/markdown';
@@ -179,7 +175,7 @@ describe('docs/tills.md', () => {
     expect(rows.join()).toContain(`\`${code}\``);
   });
 
-  it.each([...EVENT_STATES, ...EVENT_FLAGS, ...SCOPES])('explains %s', (word) => {
+  it.each([...POS_EVENT_STATES, ...EVENT_FLAGS, ...CONNECTION_SCOPES])('explains %s', (word) => {
     expect(document).toContain(`\`${word}\``);
   });
 });

@@ -103,7 +103,7 @@ describe('examples/middleware', () => {
       const bytes = Buffer.from(body);
       expect(verifySignature(SECRET, { timestamp, signature, body: bytes })).toBe(true);
       const kind = route.slice(1) as 'sale';
-      expect(readRecord(kind, bytes, { receivedAtMs: Date.now() })).toMatchObject({ ok: true });
+      expect(readRecord(kind, bytes, Date.now())).toMatchObject({ ok: true });
       return [kind, JSON.parse(body) as Record<string, unknown>];
     });
   };

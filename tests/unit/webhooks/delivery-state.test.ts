@@ -19,9 +19,7 @@ describe('the state of a delivery', () => {
 
 describe('the sections of the log', () => {
   const isIn = (delivery: (typeof DELIVERIES)[number]) => (section: (typeof all)[number]) =>
-    section.status === delivery.status &&
-    section.isTest === delivery.isTest &&
-    (section.tried === undefined || section.tried === delivery.tries > 0);
+    section.status === delivery.status && section.state === stateOf(delivery);
   const all = sectionsOf(undefined, undefined);
 
   it('have each delivery once', () => {

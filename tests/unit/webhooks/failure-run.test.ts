@@ -1,5 +1,18 @@
 import fc from 'fast-check';
-import { continueRun } from '../../../server/src/webhooks/rules/failing';
+import { continueFailing } from '../../../server/src/webhooks/rules/failing';
+
+const continueRun = (
+  count: number,
+  outcomes: readonly ('sent' | 'failed')[],
+  threshold: number
+) => {
+  const { after, reason } = continueFailing(
+    { consecutiveFailures: count, failedAttempts: 0, failingSince: null },
+    outcomes.map((ended) => ({ ok: ended === 'sent', ended, at: 0 })),
+    { failures: threshold, failingHours: Infinity }
+  );
+  return { count: after.consecutiveFailures, tripped: reason !== null };
+};
 
 const failed = (times: number) => Array<'failed'>(times).fill('failed');
 

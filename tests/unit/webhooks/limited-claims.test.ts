@@ -6,11 +6,11 @@ const sleep = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
 /** Twenty attempts a second: two at once, and the next after a tenth of a second. */
-const ROW = { rate_per_second: 20, concurrency: null, ordering: 'none', paused_until: null };
+const ROW = { id: 7, rate_per_second: 20, concurrency: null, ordering: 'none', paused_until: null };
 
 const open = () => {
   const announced: number[] = [];
-  const rows = { select: () => rows, where: () => rows, first: async () => ROW };
+  const rows = { select: () => rows, whereIn: async () => [ROW] };
   const queue = {
     now: Date.now,
     withGroupLock: (_group: number, work: (tx: unknown, freeAt: number) => unknown) =>

@@ -26,6 +26,7 @@ describe('all deliveries of the log that a filter leaves', () => {
       t.integer('webhook_id');
       t.bigInteger('created_at');
       t.string('site_instance');
+      for (const name of ['document_id', 'error', 'subject_type', 'subject_label']) t.string(name);
     });
     const rows = Array.from({ length: AT_ONCE + LATER }, (_, at) => ({
       id: at + 1,
@@ -44,10 +45,10 @@ describe('all deliveries of the log that a filter leaves', () => {
       db: { client: 'sqlite', current: async () => database.pool },
       site: { isForeign: () => false },
     } as unknown as App;
-    const request = { filter: {}, search: null, boundary: AT_ONCE + LATER };
+    const selection = { filter: {}, search: null };
     const found: number[] = [];
-    for await (const part of matchingDeliveries(app, request)) {
-      found.push(...part.map(({ place }) => place.id));
+    for await (const part of matchingDeliveries(app, selection, AT_ONCE + LATER)) {
+      found.push(...part.map(({ id }) => id));
     }
     return found;
   };

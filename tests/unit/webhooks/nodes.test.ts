@@ -1,9 +1,4 @@
-import {
-  type AddressFacts,
-  judgeNodes,
-  saidBy,
-  type SaidFacts,
-} from '../../../server/src/webhooks/nodes';
+import { type AddressFacts, judgeNodes, type NodeRow } from '../../../server/src/webhooks/nodes';
 
 const MINUTE = 60_000;
 const NOW = 100 * MINUTE;
@@ -18,13 +13,17 @@ const facts = (given: string, open: boolean, allowed: string[] = []): AddressFac
 const node = (
   said: AddressFacts,
   { ago = 0, stopped = false }: { ago?: number; stopped?: boolean } = {}
-): SaidFacts => ({ facts: said, seenAt: NOW - ago, stoppedAt: stopped ? NOW - ago : null });
+): NodeRow => ({
+  facts: JSON.stringify(said),
+  seen_at: String(NOW - ago),
+  stopped_at: stopped ? NOW - ago : null,
+});
 
 const develop = facts('development', true);
 const live = facts('production', false);
 
 describe('what a command goes by', () => {
-  it.each<[string, SaidFacts[], unknown]>([
+  it.each<[string, NodeRow[], unknown]>([
     ['nothing where no node ever said anything', [], null],
     ['the node that runs', [node(develop)], { ...develop, from: 'running' }],
     [
@@ -57,16 +56,15 @@ describe('what a command goes by', () => {
       { ...facts('production', false, ['127.0.0.0/8']), from: 'running' },
     ],
   ])('is %s', (_name, said, expected) => {
-    expect(judgeNodes(said, NOW)).toEqual(expected);
+    expect(judgeNodes(said, 'site', NOW)).toEqual(expected);
   });
 });
 
 it('in a copied database nodes of the original say nothing', () => {
-  const row = (said: AddressFacts, site_instance?: string) => ({
-    ...{ facts: JSON.stringify(said), seen_at: String(NOW), stopped_at: null },
-    ...(site_instance !== undefined && { site_instance }),
-  });
-  const rows = [row(develop, 'original'), row(live, 'copy'), row(live)];
-  expect(saidBy(rows, 'copy')).toEqual([node(live), node(live)]);
-  expect(saidBy([row(develop, 'original')], 'copy')).toEqual([]);
+  const of = (row: NodeRow, site_instance: string): NodeRow => ({ ...row, site_instance });
+  const original = of(node(live), 'original');
+  for (const own of [of(node(develop), 'copy'), node(develop)]) {
+    expect(judgeNodes([original, own], 'copy', NOW)).toEqual({ ...develop, from: 'running' });
+  }
+  expect(judgeNodes([original], 'copy', NOW)).toBeNull();
 });

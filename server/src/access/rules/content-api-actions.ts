@@ -38,10 +38,9 @@ const crmAction = (action: string): AdminAction => {
 };
 
 /**
- * Which admin action a person needs, under Basic authentication, for an action of the content API
- * such as `plugin::switchboard.webhooks.find`.
- * @returns null for an action that is not listed: nobody reaches it through Basic. A new action of
- * the webhooks has to be added here; one of the CRM that does not read counts as a write.
+ * The admin action that a person needs, under Basic authentication, for an action of the content API such as
+ * `plugin::switchboard.webhooks.find`; one of the CRM that does not read counts as a write.
+ * @returns null for an action that is not listed: nobody reaches it through Basic
  */
 export const adminActionFor = (contentApiAction: string): AdminAction | null => {
   if (!contentApiAction.startsWith(PREFIX)) return null;

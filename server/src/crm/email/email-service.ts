@@ -2,6 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { errors, z } from '@strapi/utils';
 import { parseInput } from '../../http/validation';
 import { getPublisher } from '../../webhooks/publish';
+import { lockRows } from '../mapping/records';
 import { getSource } from '../mapping/sources';
 import { crmRecords } from '../resources/crm-records';
 import { keptInput } from '../resources/to-data';
@@ -22,7 +23,7 @@ const seen = {
   sentAt: moment.nullable(),
 };
 const count = z.number().int().min(0).max(2_147_483_647);
-const note = z.string().max(1_000_000).nullish();
+const note = z.string().max(1_000_000).nullable().default(null);
 
 const SCHEMAS = {
   opened: z.strictObject(seen),
@@ -40,11 +41,10 @@ const SCHEMAS = {
     subject: note,
     from: note,
     text: note,
-    deal: id.nullish(),
+    deal: id.nullable().default(null),
   }),
 };
 
-const COUNTED: Recorded = { counted: true };
 const ALREADY_SENT: Recorded = { counted: false, because: 'already_sent' };
 
 const epoch = (value: Date | number | null | undefined): number | null =>
@@ -68,8 +68,8 @@ export const setContactStatus = async (
 };
 
 /**
- * Marks a campaign as sent where its counts, or its status, are not kept: by itself, as a write that is
- * seen would send counts of zero. One of two concurrent calls does it.
+ * Marks a campaign as sent whose counts, or status, are not kept: unseen, because a write that is seen would
+ * send counts of zero. One of two concurrent calls does it.
  * @returns whether it was not marked before; a campaign without a status never is.
  */
 const markSent = async (
@@ -78,16 +78,10 @@ const markSent = async (
   kept: Readonly<Record<string, unknown>>
 ): Promise<boolean> => {
   const { uid, fields } = getSource(app, 'campaign');
-  const values = Object.entries(kept).map(([key, value]): [string, unknown] => [
-    fields.find(({ path }) => path === key)?.attribute ?? '',
-    value,
-  ]);
+  const attributeOf = (key: string) => fields.find(({ path }) => path === key)?.attribute ?? '';
+  const values = Object.entries(kept).map(([key, value]) => [attributeOf(key), value] as const);
   if (values.length === 0) return true;
-  await app.strapi.db
-    .queryBuilder(uid)
-    .init({ select: ['id'], where: { documentId: campaignId }, orderBy: { id: 'asc' } })
-    .forUpdate()
-    .execute();
+  await lockRows(app, uid, { documentId: campaignId });
   const now = await crmRecords(app, 'campaign').get(campaignId);
   if (now.status === 'sent') return false;
   await app.strapi.db
@@ -102,7 +96,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
   const app = appOf(strapi);
   const send = async (event: string, data: unknown): Promise<Recorded> => {
     await getPublisher(app).publish([{ event, data, subject: subjectOf({ event, data }) }]);
-    return COUNTED;
+    return { counted: true };
   };
 
   const sighting = (kind: 'open' | 'click', input: EmailSeen & Partial<EmailClicked>) =>
@@ -139,9 +133,8 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
       const { type, ...ids } = parseInput(SCHEMAS.bounced, input);
       return failure('email.bounced', ids, type === 'hard' ? 'bounced' : null);
     },
-    async complained(input) {
-      return failure('email.complained', parseInput(SCHEMAS.complained, input), 'complained');
-    },
+    complained: async (input) =>
+      failure('email.complained', parseInput(SCHEMAS.complained, input), 'complained'),
     async campaignSent(input) {
       const { campaign: campaignId, ...counts } = parseInput(SCHEMAS.campaignSent, input);
       return app.db.retrying(async (): Promise<Recorded> => {
@@ -153,7 +146,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
         if (Object.keys(kept).length === Object.keys(all).length) {
           // The source sees the campaign become `sent`, as it does when a person says so.
           await campaigns.update(campaign.id, kept);
-          return COUNTED;
+          return { counted: true };
         }
         if (!(await markSent(app, campaign.id, kept))) return ALREADY_SENT;
         const { id: sentId, title, subject } = campaign;
@@ -161,17 +154,11 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
       });
     },
     async received(input) {
-      const { contact: contactId, deal, subject, from, text } = parseInput(SCHEMAS.received, input);
+      const { contact: contactId, deal, ...mail } = parseInput(SCHEMAS.received, input);
       return app.db.retrying(async () => {
         const contact = await crmRecords(app, 'contact').get(contactId);
         if (deal) await crmRecords(app, 'deal').get(deal);
-        return send('email.received', {
-          contact,
-          subject: subject ?? null,
-          from: from ?? null,
-          text: text ?? null,
-          deal_id: deal ?? null,
-        });
+        return send('email.received', { contact, ...mail, deal_id: deal });
       });
     },
   };
@@ -179,12 +166,3 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
 
 export const getEmailService = (app: App): EmailService =>
   app.strapi.service('plugin::switchboard.email') as unknown as EmailService;
-
-declare module '@strapi/types' {
-  // eslint-disable-next-line @typescript-eslint/no-namespace -- the host's registry is a namespace
-  namespace Public {
-    interface ServiceRegistry {
-      'plugin::switchboard.email': EmailService;
-    }
-  }
-}

@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 import type { Context } from 'koa';
 import { errors } from '@strapi/utils';
@@ -7,7 +5,6 @@ import { FailedAttempts } from '../../access/failed-attempts';
 import type { PlainTable } from '../../database/tables/plain-tables';
 import type { RouteConfig } from '../../feature';
 import {
-  type BoundedBody,
   createBodyBudget,
   leavingPostsUnparsed,
   readBoundedBody,
@@ -18,21 +15,23 @@ import { errorText } from '../../runtime/text';
 import { crmRecords } from '../resources/crm-records';
 import { findByEmail } from '../resources/upsert-contact';
 import { getEmailService, setContactStatus } from './email-service';
-import { createMailgun } from './mailgun';
 import {
+  digestOf,
+  mailgun,
   type Provider,
   type ProviderEvent,
+  sendgrid,
+  sendgridKey,
   SIGNATURE_WINDOW_MS,
   type SignedPost,
-} from './provider';
-import { createSendgrid, sendgridKey } from './sendgrid';
+} from './signed-posts';
 import { type App, appOf } from '../../app';
 
 const MIB = 1024 * 1024;
 
 /** SendGrid posts events in batches of at most 768 kB; Mailgun posts each by itself. */
 const EVENTS_MAX = MIB;
-/** A mail with its attachments comes in whole: of SendGrid up to 30 MB, of Mailgun up to 25. */
+/** A mail comes with its attachments: of SendGrid up to 30 MB, of Mailgun up to 25. */
 const MAIL_MAX = 32 * MIB;
 /** The limit for all posts under way: their senders have shown no signature yet. */
 const TOTAL_MAX = 32 * MIB;
@@ -41,13 +40,6 @@ const DEADLINE_MS = 30_000;
 
 const PATH = 'fw-crm/v1/email/';
 const budget = createBodyBudget(TOTAL_MAX);
-
-/** Reads a post, whose bytes are what a provider signs; `http/bounded-body.ts`. */
-const readProviderBody = (request: IncomingMessage): Promise<BoundedBody> => {
-  const isMail = /^multipart\/form-data/i.test(typeOfUnparsed(request));
-  const bytes = isMail ? MAIL_MAX : EVENTS_MAX;
-  return readBoundedBody(request, { bytes, deadlineMs: DEADLINE_MS, budget });
-};
 
 /** Leaves what mail providers post to the route, which reads it only if a provider is configured. */
 export const leaveProviderPostsUnread = (app: App) => {
@@ -72,32 +64,24 @@ export const seenEventsTable: PlainTable = {
   ],
 };
 
-const digestOf = (provider: string, id: string): string =>
-  createHash('sha256').update(`${provider}\n${id}`).digest('hex');
-
 const isSeen = async (app: App, digest: string): Promise<boolean> => {
   const db = await app.db.current();
-  const known = (await db.table(TABLE).where({ digest }).select('id')) as unknown[];
-  return known.length > 0;
+  return Boolean(await db.table(TABLE).where({ digest }).first('id'));
 };
 
 /**
- * Notes an id within the current transaction. @returns false if it was noted before. Should the same one
- * be noted by another request at this moment, the unique index fails this one; run again
- * (`inUniqueTransaction`), it finds it noted.
+ * Notes an id within the current transaction, which `db.unique` runs again if another request notes it too.
+ * @returns false if it was noted before
  */
 const noteSeen = async (app: App, provider: string, id: string, now: number): Promise<boolean> => {
   const db = await app.db.current();
-  const digest = digestOf(provider, id);
+  const digest = digestOf(`${provider}\n${id}`);
   if (await isSeen(app, digest)) return false;
   await db.table(TABLE).insert({ digest, seen_at: now });
   return true;
 };
 
-/**
- * True if a signed token may count with this content: it is new, or comes again with the same content,
- * within the current transaction.
- */
+/** True if a signed token may count with this content: it is new, or had the same content before. */
 const bindToken = async (
   app: App,
   provider: string,
@@ -106,53 +90,41 @@ const bindToken = async (
 ): Promise<boolean> => {
   const withContent = `${token}\n${content}`;
   if (!(await noteSeen(app, `${provider} token`, token, now))) {
-    return isSeen(app, digestOf(`${provider} token with`, withContent));
+    return isSeen(app, digestOf(`${provider} token with\n${withContent}`));
   }
   return noteSeen(app, `${provider} token with`, withContent, now);
 };
 
-/** Forgets what is older than any signature that still counts, twice over. */
-const forgetSeen = async (app: App, now: number): Promise<void> => {
-  const db = await app.db.current();
-  await db
-    .table(TABLE)
-    .where('seen_at', '<', now - 2 * SIGNATURE_WINDOW_MS)
-    .delete();
-};
-
 const record = async (app: App, contact: string, event: ProviderEvent): Promise<unknown> => {
   const email = getEmailService(app);
-  const { campaign } = event;
-  switch (event.type) {
+  const { type, campaign } = event;
+  switch (type) {
     case 'opened':
     case 'clicked': {
       // Without the CRM's campaign it is no campaign email.
       if (!campaign || event.machine) return undefined;
-      const { userAgent, ip, at, sentAt } = event;
+      const { userAgent, ip, at, sentAt, url } = event;
       const seen = { campaign, contact, userAgent, ip, at: at || undefined, sentAt };
-      return event.type === 'opened'
-        ? email.opened(seen)
-        : email.clicked({ ...seen, url: event.url });
+      return type === 'opened' ? email.opened(seen) : email.clicked({ ...seen, url: url ?? '' });
     }
     case 'bounced': {
-      const type = event.hard ? 'hard' : 'soft';
-      return email.bounced({ campaign, contact, type, reason: event.reason });
+      const { hard, reason } = event;
+      return email.bounced({ campaign, contact, type: hard ? 'hard' : 'soft', reason });
     }
     case 'complained':
       return email.complained({ campaign, contact });
     case 'unsubscribed':
       return setContactStatus(app, await crmRecords(app, 'contact').get(contact), 'unsubscribed');
     case 'received': {
-      const { subject, from, text } = event;
-      return email.received({ contact, subject, from, text });
+      const { subject, text } = event;
+      return email.received({ contact, subject, from: event.email, text });
     }
   }
 };
 
 /**
- * Records what a provider posted, each in a transaction of its own: one that cannot be recorded (an
- * address that is no contact, a campaign that is gone) does not hold up the others, nor makes the
- * provider post all of them again.
+ * Records the events of a post, each in a transaction of its own: one that cannot be recorded, such as one of
+ * a campaign that is gone, does not hold up the others, nor makes the provider post all of them again.
  * @returns how many were taken; null if the signature was used for something else before.
  */
 const receive = async (
@@ -188,18 +160,19 @@ const receive = async (
   return taken;
 };
 
-type ProviderName = 'sendgrid' | 'mailgun';
+const PROVIDERS = ['sendgrid', 'mailgun'] as const;
+type ProviderName = (typeof PROVIDERS)[number];
 
-/** The providers that the site's options give a key for. @throws Error where a key is none. */
+/** The providers that the site's options give a key for. @throws Error if a key is none. */
 const configured = (app: App): Partial<Record<ProviderName, Provider>> => {
-  const { sendgrid, mailgun } = app.options.email;
+  const { email } = app.options;
   return {
-    ...(sendgrid && { sendgrid: createSendgrid(sendgridKey(sendgrid.publicKey), Date.now) }),
-    ...(mailgun && { mailgun: createMailgun(mailgun.signingKey, Date.now) }),
+    ...(email.sendgrid && { sendgrid: sendgrid(sendgridKey(email.sendgrid.publicKey)) }),
+    ...(email.mailgun && { mailgun: mailgun(email.mailgun.signingKey) }),
   };
 };
 
-/** Stops the boot where an option holds no key. */
+/** Stops the boot if an option holds no key. */
 export const checkProviderKeys = (app: App): void => {
   try {
     configured(app);
@@ -218,76 +191,69 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
   const failures = new FailedAttempts();
   const refuse = async (ctx: Context, answer: () => void): Promise<void> => {
     const retryAfter = await failures.charge(clientAddress(ctx));
-    if (retryAfter === null) {
-      answer();
-      return;
-    }
+    if (retryAfter === null) return answer();
     ctx.set('Retry-After', String(retryAfter));
     ctx.tooManyRequests('Too many posts without a valid signature, try again later');
   };
-  const unsigned = (ctx: Context): Promise<void> =>
-    refuse(ctx, () => ctx.unauthorized('The signature does not hold'));
 
   const take = async (ctx: Context, name: ProviderName, provider: Provider, bytes: Buffer) => {
-    const post = await provider.read({
-      bytes,
-      contentType: typeOfUnparsed(ctx.req),
-      header: (header) => ctx.get(header) || undefined,
-    });
+    const contentType = typeOfUnparsed(ctx.req);
+    const header = (field: string) => ctx.get(field) || undefined;
+    const post = await provider({ bytes, contentType, header }, Date.now());
     const recorded = post ? await receive(app, name, post, Date.now()) : null;
-    if (!post || recorded === null) return unsigned(ctx);
+    if (!post || recorded === null) {
+      return refuse(ctx, () => ctx.unauthorized('The signature does not hold'));
+    }
     ctx.body = { received: post.events.length, recorded };
   };
 
-  const answer = (name: ProviderName) => async (ctx: Context) => {
-    const provider = configured(app)[name];
-    if (!provider) {
-      ctx.notFound(`No key for ${name} is set in the options of switchboard`);
-      return;
-    }
-    const body = await readProviderBody(ctx.req);
-    switch (body.kind) {
-      case 'bytes':
-        try {
-          await take(ctx, name, provider, body.bytes);
-        } finally {
-          body.release();
-        }
-        return;
-      case 'too_large':
-        await refuse(ctx, () => ctx.payloadTooLarge('The body is too large'));
-        return;
-      case 'slow':
-        ctx.set('Connection', 'close');
-        await refuse(ctx, () => ctx.requestTimeout('The body did not come in time'));
-        return;
-      case 'broken':
-        // Nobody is there to read an answer.
-        ctx.set('Connection', 'close');
-        ctx.status = 400;
-        return;
-      case 'busy':
-        ctx.set('Retry-After', String(RETRY_AFTER_SECONDS));
-        ctx.serviceUnavailable('Too much is being received at once, try again later');
-    }
-  };
+  const answer =
+    (name: ProviderName) =>
+    async (ctx: Context): Promise<void> => {
+      const provider = configured(app)[name];
+      if (!provider) return ctx.notFound(`No key for ${name} is set in the options of switchboard`);
+      const isMail = /^multipart\/form-data/i.test(typeOfUnparsed(ctx.req));
+      // The bytes, as they came: they are what a provider signs.
+      const body = await readBoundedBody(ctx.req, {
+        bytes: isMail ? MAIL_MAX : EVENTS_MAX,
+        deadlineMs: DEADLINE_MS,
+        budget,
+      });
+      switch (body.kind) {
+        case 'bytes':
+          return take(ctx, name, provider, body.bytes).finally(() => body.release());
+        case 'too_large':
+          return refuse(ctx, () => ctx.payloadTooLarge('The body is too large'));
+        case 'slow':
+          ctx.set('Connection', 'close');
+          return refuse(ctx, () => ctx.requestTimeout('The body did not come in time'));
+        case 'broken':
+          // Nobody is there to read an answer.
+          ctx.set('Connection', 'close');
+          ctx.status = 400;
+          return;
+        case 'busy':
+          ctx.set('Retry-After', String(RETRY_AFTER_SECONDS));
+          ctx.serviceUnavailable('Too much is being received at once, try again later');
+      }
+    };
   return { sendgrid: answer('sendgrid'), mailgun: answer('mailgun') };
 };
 
 /** Open to the world: what is posted there counts only with the provider's own signature. */
-export const emailWebhookRoutes: RouteConfig[] = (['sendgrid', 'mailgun'] as const).map((name) => ({
+export const emailWebhookRoutes = PROVIDERS.map((name): RouteConfig => ({
   method: 'POST',
   path: `/email/${name}`,
   handler: `email-webhooks.${name}`,
   config: { auth: false },
 }));
 
-/** Once a day, on whichever node comes first; doing it twice does no harm. */
+/** Forgets, once a day on each node, what is older than any signature that still counts, twice over. */
 export const scheduleForgetting = (app: App): void => {
-  app.strapi.cron.add({
-    'switchboard-email-seen': {
-      task: () => forgetSeen(app, Date.now()),
-      options: '43 3 * * *',
-    },
-  });
+  const task = async (): Promise<void> => {
+    const db = await app.db.current();
+    const oldest = Date.now() - 2 * SIGNATURE_WINDOW_MS;
+    await db.table(TABLE).where('seen_at', '<', oldest).delete();
+  };
+  app.strapi.cron.add({ 'switchboard-email-seen': { task, options: '43 3 * * *' } });
 };

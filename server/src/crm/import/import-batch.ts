@@ -1,26 +1,32 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { UID } from '@strapi/strapi';
-import { withTransientRetry } from '../../database/retry';
-import { inChunks } from '../../database/written-rows';
+import { findInChunks, inChunks } from '../../database/written-rows';
 import { fieldError } from '../../http/validation';
-import { giveWay, reasonOf, requireRowFault, throughFaults } from '../../imports/file-import';
+import { giveWay, rowFault, throughFaults } from '../../imports/file-import';
 import { type CrmWrite, inUnitOfWork } from '../capture';
-import { emailKey, tryLockEmails } from '../contact-integrity';
-import { readRows, serialize, tagsOf } from '../mapping/records';
+import { emailKey, lockEmails } from '../contact-integrity';
+import type { Entry } from '../mapping/mapping';
+import { lockRows, readRows, selectRows, serialize, tagsOf } from '../mapping/records';
 import { getInspected, type WatchedSource } from '../mapping/sources';
-import { createTag, tagsOfContact } from '../resources/crm-records';
+import { createTag, crmRecords, tagsOfContact } from '../resources/crm-records';
 import { keptInput, toData } from '../resources/to-data';
 import { differences, upsertContact } from '../resources/upsert-contact';
 import type { Payload } from '../rules';
-import type { ImportRow } from './columns';
 import type { App } from '../../app';
 
 const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
 
+export interface ImportRow {
+  line: number;
+  email: string;
+  /** As REST takes a contact, without what the file leaves empty. */
+  input: Record<string, unknown>;
+  tags: string[];
+}
+
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
 export class ImportTags {
   private readonly known = new Map<string, string>();
-  private readonly rows = new Map<string, number>();
   private readonly watched: WatchedSource;
 
   constructor(private readonly app: App) {
@@ -33,44 +39,12 @@ export class ImportTags {
     return [...new Set(ids)];
   }
 
-  /** @returns the ids of the rows of such tags; of the plugin's own. */
-  async rowIdsOf(ids: readonly string[]): Promise<number[]> {
-    const rowIds: number[] = [];
-    for (const id of ids) {
-      const cached = this.rows.get(id);
-      const [row] = cached
-        ? [{ id: cached }]
-        : ((await this.app.strapi.db
-            .queryBuilder(this.watched.uid)
-            .init({ select: ['id'], where: { documentId: id }, limit: 1 })
-            .execute()) as { id: number }[]);
-      if (row) this.rows.set(id, row.id);
-      if (row) rowIds.push(row.id);
-    }
-    return rowIds;
-  }
-
-  async add(tagId: string, documentId: string): Promise<void> {
-    const { source, uid, draftAndPublish } = getInspected(this.app, 'contact');
-    if (!source.tags) return;
-    await this.app.strapi.documents(uid as UID.ContentType).update({
-      documentId,
-      data: { [source.tags]: { connect: [tagId] } },
-      ...(draftAndPublish && { status: 'published' }),
-    } as never);
-  }
-
   private async find(name: string): Promise<string | null> {
     const attributes = this.watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
     if (attributes.length === 0) return null;
     const where = { $or: attributes.map((attribute) => ({ [attribute]: { $eqi: name } })) };
-    const [row] = await readRows(
-      this.app,
-      this.watched,
-      where,
-      { keys: null, tags: false },
-      { limit: 1 }
-    );
+    const reading = { keys: null, tags: false };
+    const [row] = await readRows(this.app, this.watched, where, reading, { limit: 1 });
     return row ? serialize(this.watched.source, row).id : null;
   }
 
@@ -93,6 +67,7 @@ interface JoinTable {
   inverseOrderColumnName?: string;
 }
 
+/** Tags of a contact that come after so many others. */
 interface TagLink {
   rowId: number;
   documentId: string;
@@ -100,39 +75,37 @@ interface TagLink {
   after: number;
 }
 
-/**
- * Links contacts to tags in the relation's own table: the host's `connect` renumbers all contacts of
- * a tag at each call, and a tag of an import may have all of them.
- */
-const linkTags = async (
-  write: CrmWrite,
-  tags: ImportTags,
-  links: readonly TagLink[]
-): Promise<void> => {
+/** Links contacts to tags in the relation's own table: `connect` renumbers all contacts of a tag each time. */
+const linkTags = async (write: CrmWrite, links: readonly TagLink[]): Promise<void> => {
   if (links.length === 0) return;
   const { app } = write;
+  const contacts = getInspected(app, 'contact');
   const { joinTable } = app.strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
     joinTable: JoinTable;
   };
-  const rows: Record<string, unknown>[] = [];
-  for (const { rowId, tagIds, after } of links) {
-    const tagRows = await tags.rowIdsOf(tagIds);
-    tagRows.forEach((tagRow, index) =>
-      rows.push({
+  const named = links.flatMap(({ tagIds }) => tagIds);
+  const tags = await findInChunks<{ id: number; documentId: string }, string>(named, (some) =>
+    selectRows(app, contacts.tagSource.uid, {
+      select: ['id', 'documentId'],
+      where: { documentId: { $in: some } },
+    })
+  );
+  const tagRows = new Map(tags.map(({ id, documentId }) => [documentId, id]));
+  const rows = links.flatMap(({ rowId, tagIds, after }) =>
+    tagIds
+      .flatMap((id) => tagRows.get(id) ?? [])
+      .map((tagRow, index) => ({
         [joinTable.joinColumn.name]: rowId,
         [joinTable.inverseJoinColumn.name]: tagRow,
         ...(joinTable.orderColumnName && { [joinTable.orderColumnName]: after + index + 1 }),
         ...(joinTable.inverseOrderColumnName && { [joinTable.inverseOrderColumnName]: rowId }),
-      })
-    );
-  }
+      }))
+  );
   const ids = links.map(({ documentId }) => documentId);
-  await write.trackTagging(getInspected(app, 'contact'), ids);
+  await write.trackTagging(contacts, ids);
   const db = await app.db.current();
   // SQLite limits the number of variables of one statement.
-  for (const chunk of inChunks(rows)) {
-    await db.table(joinTable.name).insert(chunk);
-  }
+  for (const chunk of inChunks(rows)) await db.table(joinTable.name).insert(chunk);
 };
 
 /** Somebody holds an address: the transaction is to be run again in a moment. */
@@ -142,26 +115,21 @@ class AddressesHeldError extends Error {}
 const TRIES = 20;
 const PAUSE_MS = 50;
 
-const withPatience = async <T>(work: () => Promise<T>): Promise<T> => {
+/**
+ * One transaction of the import's own, run again if somebody holds an address that it needs, or if it was a
+ * deadlock's victim. Within a caller's transaction nothing can be run again; what fails there is undone.
+ */
+const inImportTransaction = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
+  if (app.db.inTransaction()) return app.db.savepoint(work);
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await work();
+      return await app.db.retrying(work);
     } catch (error) {
       if (attempt >= TRIES || !(error instanceof AddressesHeldError)) throw error;
       await pause(PAUSE_MS * Math.random());
     }
   }
 };
-
-/**
- * One transaction of the import's own, run again where somebody holds an address that it needs, or
- * where the database chose it as a deadlock's victim. Within a caller's transaction nothing can be
- * run again; what fails there is undone, so that the rest of it can go on.
- */
-const inImportTransaction = <T>(app: App, work: () => Promise<T>): Promise<T> =>
-  app.db.inTransaction()
-    ? app.db.savepoint(work)
-    : withPatience(() => withTransientRetry(() => app.db.transaction(work)));
 
 /** A contact that withdrew stays withdrawn: a list that is older than that must not subscribe them again. */
 const WITHDRAWN = new Set<unknown>(['unsubscribed', 'bounced', 'complained']);
@@ -223,8 +191,8 @@ interface Outcome extends Counts {
 
 /**
  * Imports some rows. New contacts are inserted together, known ones are updated together, and what a file
- * does not change costs no write. If a transaction fails, or a row needs more than the rows of two tables
- * (an owner, a company), each row goes by itself, so that a bad one never costs its neighbours anything.
+ * does not change costs no write. If a transaction fails, or rows need more than two tables (an owner, a
+ * company), each row goes by itself, so that a bad one never costs its neighbours anything.
  */
 export class ContactBatch {
   readonly result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
@@ -240,11 +208,7 @@ export class ContactBatch {
     return this.result;
   }
 
-  /**
-   * Makes the tags that rows name, before any transaction: one that is made for a row that then fails
-   * is still there.
-   * @returns the rows whose tags are there; the others have failed
-   */
+  /** Makes the tags that rows name, before any transaction. @returns the rows whose tags are there */
   private async prepareTags(rows: readonly ImportRow[]): Promise<ImportRow[]> {
     const prepared: ImportRow[] = [];
     for (const row of rows) {
@@ -254,8 +218,7 @@ export class ContactBatch {
       } catch (error) {
         // A caller's transaction may have ended with the error.
         if (this.app.db.inTransaction()) throw error;
-        requireRowFault(error);
-        this.result.failures.push({ row, message: `tags: ${reasonOf(error)}` });
+        this.result.failures.push({ row, message: `tags: ${rowFault(error)}` });
       }
     }
     return prepared;
@@ -292,8 +255,8 @@ export class ContactBatch {
 
   /**
    * Writes rows in one transaction.
-   * @returns those that are left to be imported by themselves: all, where the transaction failed, also
-   * where their addresses were held for long; by itself each row waits for its own address alone.
+   * @returns those that are left to be imported by themselves: all, if the transaction failed or addresses were
+   * held for long; by itself each row waits for its own address alone
    */
   private async together(
     rows: readonly ImportRow[],
@@ -312,23 +275,22 @@ export class ContactBatch {
   }
 
   /**
-   * Inserts contacts and their tags as one change, in one transaction that holds all their addresses
-   * from its beginning: neither a form nor another import can make one of them meanwhile. A contact
-   * that was made by somebody else just before is left alone.
+   * Inserts contacts and their tags as one change, in one transaction that holds all their addresses from
+   * its beginning. A contact that was made by somebody else just before is left alone.
    * @throws AddressesHeldError if somebody is at work with one of the addresses.
    */
   private insert(rows: readonly ImportRow[]): Promise<Outcome> {
     const { app, tags } = this;
-    const { events, source, tagSource } = getInspected(app, 'contact');
-    return inUnitOfWork(app, events, async (write) => {
+    const watched = getInspected(app, 'contact');
+    return inUnitOfWork(app, watched.events, async (write) => {
       const emails = rows.map(({ email }) => email);
-      if (!(await tryLockEmails(app, emails))) throw new AddressesHeldError();
+      if (!(await lockEmails(app, emails, 'skip'))) throw new AddressesHeldError();
       const taken = await this.stored(rows);
       const free = rows.filter((row) => !taken.has(keyOf(row)));
       const data: Record<string, unknown>[] = [];
       for (const { input } of free) {
-        const kept = keptInput(app, source, { source: 'import', ...input });
-        data.push(await toData(app, source, tagSource.uid, kept));
+        const kept = keptInput(app, watched.source, { source: 'import', ...input });
+        data.push(await toData(app, watched, kept));
       }
       if (data.length > 0) await app.strapi.db.query(CONTACT).createMany({ data: data as never });
       const tagged = free.filter((row) => row.tags.length > 0);
@@ -338,20 +300,17 @@ export class ContactBatch {
         const contact = stored?.get(keyOf(row));
         if (contact) links.push({ ...contact, tagIds: await tags.idsOf(row.tags), after: 0 });
       }
-      await linkTags(write, tags, links);
+      await linkTags(write, links);
       return { created: free.length, left: rows.filter((row) => taken.has(keyOf(row))) };
     });
   }
 
-  /**
-   * Changes contacts that were found to be known, as one change in one transaction: what they are by
-   * then decides, not what they were when they were found.
-   * @param found of different addresses
-   */
+  /** Changes known contacts of different addresses in one transaction, by what they are by then. */
   private update(found: readonly Update[]): Promise<Outcome> {
-    const { app, tags } = this;
+    const { app } = this;
     return inUnitOfWork(app, getInspected(app, 'contact').events, async (write) => {
-      await this.lockContacts(found);
+      // The first statement: MySQL goes on reading what was there when the transaction first read.
+      await lockRows(app, CONTACT, { id: { $in: found.map(({ known }) => known.rowId) } });
       const current = await this.readKnown(found.map(({ row }) => row));
       const updates: Update[] = [];
       const left: ImportRow[] = [];
@@ -364,12 +323,14 @@ export class ContactBatch {
         else if (update) updates.push(update);
       }
       await this.writeChanges(updates);
-      const links = updates
-        .filter(({ tagIds }) => tagIds.length > 0)
-        .map(({ known: { rowId, contact, tagIds: present }, tagIds }) => ({
-          ...{ rowId, documentId: contact.id, tagIds, after: present.size },
-        }));
-      await linkTags(write, tags, links);
+      const tagged = updates.filter(({ tagIds }) => tagIds.length > 0);
+      const links = tagged.map(({ known: { rowId, contact, tagIds: present }, tagIds }) => ({
+        rowId,
+        documentId: contact.id,
+        tagIds,
+        after: present.size,
+      }));
+      await linkTags(write, links);
       const unchanged = found.length - left.length - updates.length;
       return { updated: updates.length, unchanged, left };
     });
@@ -384,8 +345,7 @@ export class ContactBatch {
         );
         this.result[outcome] += 1;
       } catch (error) {
-        requireRowFault(error);
-        this.result.failures.push({ row, message: reasonOf(error) });
+        this.result.failures.push({ row, message: rowFault(error) });
       }
       await giveWay();
     }
@@ -405,7 +365,7 @@ export class ContactBatch {
     const ids = await tags.idsOf(row.tags);
     const present = ids.length > 0 ? await tagsOfContact(app, contact.id) : [];
     const missing = ids.filter((id) => !present.some((tag) => tag.id === id));
-    for (const id of missing) await tags.add(id, contact.id);
+    for (const id of missing) await crmRecords(app, 'contact').changeTag(contact.id, id, 'connect');
     if (created) return 'created';
     return changed || missing.length > 0 ? 'updated' : 'unchanged';
   }
@@ -419,16 +379,13 @@ export class ContactBatch {
   }
 
   /** The contacts of these rows that are there, by the key of their address. */
-  private async stored(
-    rows: readonly ImportRow[]
-  ): Promise<Map<string, { rowId: number; documentId: string }>> {
-    const found = (await this.app.strapi.db
-      .queryBuilder(CONTACT)
-      .init({
-        select: ['id', 'documentId', 'email_key'],
-        where: { email_key: { $in: rows.map(keyOf) } },
-      })
-      .execute()) as { id: number; documentId: string; email_key: string }[];
+  private async stored(rows: readonly ImportRow[]) {
+    const where = { email_key: { $in: rows.map(keyOf) } };
+    const found = await selectRows<{ id: number; documentId: string; email_key: string }>(
+      this.app,
+      CONTACT,
+      { select: ['id', 'documentId', 'email_key'], where }
+    );
     return new Map(
       found.map(({ id, documentId, email_key: key }) => [key, { rowId: id, documentId }])
     );
@@ -436,43 +393,23 @@ export class ContactBatch {
 
   private async readKnown(rows: readonly ImportRow[]): Promise<Map<string, KnownContact>> {
     const watched = getInspected(this.app, 'contact');
-    const { source, tagSource } = watched;
     const where = { email_key: { $in: rows.map(keyOf) } };
     const found = await readRows(this.app, watched, where, {
       // Relations that no row of the file names are not loaded.
       keys: new Set(rows.flatMap(({ input }) => Object.keys(input))),
       tags: rows.some(({ tags }) => tags.length > 0),
     });
-    return new Map(
-      found.map((row) => [
-        String(row.email_key),
-        {
-          rowId: Number(row.id),
-          contact: serialize(source, row),
-          tagIds: new Set(tagsOf(source, tagSource, row).map(({ id }) => id)),
-        },
-      ])
-    );
-  }
-
-  /**
-   * Nobody else changes these contacts until the transaction ends. In the order of their keys, as two
-   * imports of the same list may do it at once; and as its first statement, since MySQL goes on
-   * reading what was there when the transaction first read.
-   */
-  private async lockContacts(found: readonly Update[]): Promise<void> {
-    const ids = found.map(({ known }) => known.rowId);
-    await this.app.strapi.db
-      .queryBuilder(CONTACT)
-      .init({ select: ['id'], where: { id: { $in: ids } }, orderBy: { id: 'asc' } })
-      .forUpdate()
-      .execute();
+    const knownOf = (row: Entry): KnownContact => ({
+      rowId: Number(row.id),
+      contact: serialize(watched.source, row),
+      tagIds: new Set(tagsOf(watched, row).map(({ id }) => id)),
+    });
+    return new Map(found.map((row) => [String(row.email_key), knownOf(row)]));
   }
 
   /** One statement for all contacts that change in the same way, such as to the same stage. */
   private async writeChanges(updates: readonly Update[]): Promise<void> {
     const { app } = this;
-    const { source, tagSource } = getInspected(app, 'contact');
     const groups = new Map<string, { ids: number[]; changes: Update['changes'] }>();
     for (const { known, changes } of updates) {
       const key = JSON.stringify(changes);
@@ -481,7 +418,7 @@ export class ContactBatch {
       groups.set(key, group);
     }
     for (const { ids, changes } of groups.values()) {
-      const data = await toData(app, source, tagSource.uid, changes);
+      const data = await toData(app, getInspected(app, 'contact'), changes);
       const where = { id: ids.length === 1 ? ids[0] : { $in: ids } };
       // The host dates an update of many only where it is given a list.
       const dated = { ...data, updatedAt: new Date() };

@@ -1,27 +1,78 @@
 import type { Core } from '@strapi/strapi';
-import type { Context } from 'koa';
 import type { ImportIssue } from '../../../../shared/contracts/crm';
-import { adminRoute } from '../../access/admin-actions';
+import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
 import { withTransientRetry } from '../../database/retry';
-import type { RouteConfig } from '../../feature';
-import { queryOf } from '../../http/guarded-route';
-import {
-  FileImport,
-  type FileRow,
-  reasonOf,
-  requireRowFault,
-  throughFaults,
-} from '../../imports/file-import';
-import type { Header } from '../../imports/read-csv';
+import { endpoint, type Endpoints } from '../../http/endpoint';
+import { FileImport, type FileRow, rowFault, throughFaults } from '../../imports/file-import';
+import { columnName, decimalOf, readColumns } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
 import type { ContactImport } from '../../public';
 import { withOrigin } from '../origin';
 import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/sources';
+import { INPUTS } from '../resources/schemas';
 import { keptInput } from '../resources/to-data';
-import { type Column, type ImportRow, readHeader, readRow } from './columns';
-import { type BatchResult, ContactBatch, ImportTags } from './import-batch';
+import { type BatchResult, ContactBatch, type ImportRow, ImportTags } from './import-batch';
 import { type App, appOf } from '../../app';
+
+/** The target of a column's values: a key of the contact, or what a bag of it has by a name. */
+interface Column {
+  key: string;
+  name?: string;
+}
+
+const TEXTS: readonly string[] = CONTACT_TEXT_COLUMNS;
+const NUMBERS: readonly string[] = CONTACT_NUMBER_COLUMNS;
+
+const columnOf = (heading: string): Column | null => {
+  const key = columnName(heading);
+  if (key === 'tags' || TEXTS.includes(key) || NUMBERS.includes(key)) return { key };
+  const [, bag, name] = /^(fields|address)\.(.+)$/i.exec(heading.trim()) ?? [];
+  return bag && name ? { key: bag.toLowerCase(), name: name.trim() } : null;
+};
+
+/** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
+export const readHeader = (headings: readonly string[]): Column[] =>
+  readColumns(headings, columnOf, {
+    possible: [...TEXTS, ...NUMBERS, 'tags', 'address.<name>', 'fields.<name>'],
+    required: 'email',
+  });
+
+/** As many as REST takes. */
+const MAX_TAGS = 1000;
+
+export const readRow = (
+  columns: readonly Column[],
+  cells: readonly string[],
+  line: number
+): { row: ImportRow } | { issue: ImportIssue } => {
+  const given: Record<string, unknown> = {};
+  for (const [index, { key, name }] of columns.entries()) {
+    const cell = (cells[index] ?? '').trim();
+    if (cell === '') continue;
+    if (name === undefined) given[key] = NUMBERS.includes(key) ? decimalOf(cell) : cell;
+    else ((given[key] ??= {}) as Record<string, string>)[name] = cell;
+  }
+  const { tags: listed = '', ...input } = given;
+  const names = String(listed).split(/[;,|]/);
+  const tags = [...new Set(names.map((name) => name.trim()))].filter(Boolean);
+  const email = typeof input.email === 'string' ? input.email : null;
+  const refused = (message: string) => ({ issue: { line, email, message } });
+  const { length } = columns;
+  if (cells.length > length) return refused(`has ${cells.length} cells for ${length} columns`);
+  if (!email) return refused('email: is missing');
+  const result = INPUTS.contact.update.safeParse(input);
+  if (!result.success) {
+    const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+    return refused(issues.join('; '));
+  }
+  if (tags.length > MAX_TAGS) return refused(`tags: are more than ${MAX_TAGS}`);
+  for (const name of tags) {
+    const [issue] = INPUTS.tag.create.safeParse({ name }).error?.issues ?? [];
+    if (issue) return refused(`tags: ${issue.message}`);
+  }
+  return { row: { line, email, input: result.data, tags } };
+};
 
 const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
   withTransientRetry(() =>
@@ -33,8 +84,7 @@ const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
   try {
     return await throughFaults(app, () => tryRows(app, [row]));
   } catch (error) {
-    requireRowFault(error);
-    const failures = [{ row, message: reasonOf(error) }];
+    const failures = [{ row, message: rowFault(error) }];
     return { created: 0, updated: 0, unchanged: 0, failures };
   }
 };
@@ -46,13 +96,11 @@ class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
   private readonly tags = new ImportTags(this.app);
   private readonly made = new Set<string>();
 
-  protected readHeader(headings: readonly string[]): Header<Column> {
-    return readHeader(headings);
-  }
+  protected readonly readHeader = readHeader;
 
   protected readRow(columns: readonly Column[], cells: readonly string[], line: number) {
     const read = readRow(columns, cells, line);
-    if (!read.ok) return { issue: { line, email: read.email, message: read.message } };
+    if ('issue' in read) return read;
     // Without what the site's contacts do not keep, so that it makes neither a change nor a tag.
     const { row } = read;
     const given = row.tags.length > 0 ? { ...row.input, tags: row.tags } : row.input;
@@ -81,14 +129,8 @@ class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
     else count(await new ContactBatch(this.app, this.tags).import(rows));
   }
 
-  /**
-   * Counts the outcome that rows would have: they are imported in a transaction that is rolled back.
-   * One bad row may end the transaction of all, so then each row is tried by itself.
-   */
-  private async tryAll(
-    rows: readonly ImportRow[],
-    count: (result: BatchResult) => void
-  ): Promise<void> {
+  /** Counts what would become of rows. A bad one may end the transaction of all: then each is tried alone. */
+  private async tryAll(rows: readonly ImportRow[], count: (result: BatchResult) => void) {
     const { app, made } = this;
     const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? email;
     const first = rows.filter((row) => !made.has(keyOf(row)));
@@ -110,33 +152,23 @@ class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
 
 export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => {
   const app = appOf(strapi);
+  const rowsAtOnce = () => (app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH);
   return {
     run: (file, options = {}) =>
-      withOrigin('import', () => {
-        const rowsAtOnce = app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
-        return new ContactsImport(app, options, rowsAtOnce).run(file);
-      }),
+      withOrigin('import', () => new ContactsImport(app, options, rowsAtOnce()).run(file)),
   };
 };
 
-export const contactImports = ({ strapi }: { strapi: Core.Strapi }) => {
-  const app = appOf(strapi);
-  return {
-    async import(ctx: Context) {
-      const service = app.strapi.service(
-        'plugin::switchboard.contact-import'
-      ) as unknown as ContactImport;
-      await answerUpload(app, ctx, 'contacts', (file, options) => service.run(file, options));
-    },
-  };
-};
+const contactImport = (app: App): ContactImport =>
+  app.strapi.service('plugin::switchboard.contact-import') as unknown as ContactImport;
 
-export const importRoutes: RouteConfig[] = [
-  adminRoute(
-    'POST',
-    '/contacts/import',
-    'contact-imports.import',
-    'crm.import',
-    queryOf(uploadQuery)
-  ),
-];
+export const contactImports: Endpoints = {
+  'contact-imports': {
+    import: endpoint(
+      'POST /contacts/import',
+      { may: 'crm.import', query: uploadQuery },
+      ({ app, ctx }) =>
+        answerUpload(app, ctx, 'contacts', (file, options) => contactImport(app).run(file, options))
+    ),
+  },
+};

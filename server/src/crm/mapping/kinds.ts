@@ -10,15 +10,7 @@ import type { ModuleId } from '../../../../shared/contracts/modules';
 import { readOnly } from '../../http/validation';
 import type { Kind } from '../rules';
 
-/**
- * Each kind's attributes: their place in the payload and in the plugin's own content type, their input in
- * REST and their output in REST and events (shared/contracts/crm.ts).
- */
-
-/**
- * `ref`: the document id of a related record. `owner`: the id of an admin user. `bag`: an object of
- * the site's own making.
- */
+/** `ref`: the document id of a record. `owner`: the id of an admin user. `bag`: an object of the site's own. */
 export type FieldType = 'text' | 'number' | 'time' | 'date' | 'ref' | 'owner' | 'bag';
 
 export type Attribute = Record<string, unknown>;
@@ -50,18 +42,18 @@ export interface KindDefinition {
   /** Without which its routes do not answer. */
   readonly module?: ModuleId;
   readonly fields: readonly FieldDefinition[];
-  /** A `fields` object of custom fields is part of the payload. */
-  readonly custom: boolean;
   readonly filters: readonly string[];
 }
 
 /*
- * Inputs are what the columns can hold, so that every wrong value is a 400 and no database ever has to
- * refuse one: PostgreSQL takes no NUL, a decimal has ten digits, MySQL's dates end with the year 9999.
+ * Inputs are what the columns can hold, so that a wrong value is a 400 and no database has to refuse it:
+ * PostgreSQL takes no NUL, a decimal has ten digits, MySQL's dates end with the year 9999.
  */
 
 const noNul = { message: 'must not contain a NUL character' };
 const hasNoNul = (value: string): boolean => !value.includes('\0');
+
+const optional = (type: z.ZodType) => type.nullable().optional();
 
 const text = (
   maximum = 255,
@@ -69,7 +61,7 @@ const text = (
 ): Value => ({
   type: 'text',
   column,
-  input: z.string().max(maximum).refine(hasNoNul, noNul).nullable().optional(),
+  input: optional(z.string().max(maximum).refine(hasNoNul, noNul)),
   output: z.string().nullable(),
 });
 
@@ -86,7 +78,7 @@ const requiredText = (): Value => ({
 
 const email = (): Value => ({
   ...text(254, { type: 'email', maxLength: 254 }),
-  input: z.email().max(254).nullable().optional(),
+  input: optional(z.email().max(254)),
 });
 
 const slug = (): Value => ({
@@ -100,11 +92,9 @@ const slug = (): Value => ({
 
 const currency = (): Value => ({
   ...text(3, { type: 'string', maxLength: 3, minLength: 3 }),
-  input: z
-    .string()
-    .regex(/^[A-Z]{3}$/, { message: 'must be an ISO 4217 code such as EUR' })
-    .nullable()
-    .optional(),
+  input: optional(
+    z.string().regex(/^[A-Z]{3}$/, { message: 'must be an ISO 4217 code such as EUR' })
+  ),
 });
 
 const choice = <const V extends readonly [string, ...string[]]>(
@@ -112,17 +102,13 @@ const choice = <const V extends readonly [string, ...string[]]>(
   byDefault: V[number]
 ): Value => ({
   ...text(255, { type: 'enumeration', enum: [...values], default: byDefault }),
-  input: z.enum(values).nullable().optional(),
+  input: optional(z.enum(values)),
 });
 
-const integer = (
-  column: Attribute = {},
-  minimum = -2_147_483_648,
-  maximum = 2_147_483_647
-): Value => ({
+const integer = (column = {}, minimum = -2_147_483_648, maximum = 2_147_483_647): Value => ({
   type: 'number',
   column: { type: 'integer', ...column },
-  input: z.number().int().min(minimum).max(maximum).nullable().optional(),
+  input: optional(z.number().int().min(minimum).max(maximum)),
   output: z.number().nullable(),
 });
 
@@ -130,7 +116,7 @@ const integer = (
 const decimal = (column: Attribute = {}): Value => ({
   type: 'number',
   column: { type: 'decimal', default: 0, ...column },
-  input: z.number().min(-99_999_999.99).max(99_999_999.99).nullable().optional(),
+  input: optional(z.number().min(-99_999_999.99).max(99_999_999.99)),
   output: z.number().nullable(),
 });
 
@@ -140,16 +126,18 @@ const range = { message: 'must be a date from 1900 to 9998' };
 const time = (): Value => ({
   type: 'time',
   column: { type: 'datetime' },
-  input: z.iso.datetime({ offset: true }).refine(within, range).nullable().optional(),
+  input: optional(z.iso.datetime({ offset: true }).refine(within, range)),
   output: z.string().meta({ format: 'date-time' }).nullable(),
 });
 
 const date = (): Value => ({
   type: 'date',
   column: { type: 'date' },
-  input: z.iso.date().refine(within, range).nullable().optional(),
+  input: optional(z.iso.date().refine(within, range)),
   output: z.string().nullable(),
 });
+
+const object = () => z.record(z.string(), z.unknown());
 
 const BAG_MAX = 65_536;
 /** A NUL as JSON writes it; behind an even number of backslashes it is text that says so. */
@@ -158,14 +146,13 @@ const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
 const bag = (output: z.ZodType): Value => ({
   type: 'bag',
   column: { type: 'json' },
-  input: z
-    .record(z.string(), z.unknown())
-    .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
-      message: `must not be longer than ${BAG_MAX} characters`,
-    })
-    .refine((value) => !WRITTEN_NUL.test(JSON.stringify(value)), noNul)
-    .nullable()
-    .optional(),
+  input: optional(
+    object()
+      .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
+        message: `must not be longer than ${BAG_MAX} characters`,
+      })
+      .refine((value) => !WRITTEN_NUL.test(JSON.stringify(value)), noNul)
+  ),
   output,
 });
 
@@ -181,11 +168,7 @@ const ref = (kind: Kind, inversedBy: string): Value => ({
     target: `plugin::switchboard.${kind}`,
     inversedBy,
   },
-  input: z
-    .string()
-    .regex(DOCUMENT_ID, { message: 'is not the id of a record' })
-    .nullable()
-    .optional(),
+  input: optional(z.string().regex(DOCUMENT_ID, { message: 'is not the id of a record' })),
   output: z.union([z.string(), z.number()]).nullable(),
 });
 
@@ -196,15 +179,11 @@ const field = (path: string, value: Value, attribute = path): FieldDefinition =>
 });
 
 /** Shown, and written by nobody through REST. */
-const bookkeeping = (
-  name: string,
-  attribute: string,
-  column: Attribute | null
-): FieldDefinition => ({
+const bookkeeping = (name: string, attribute: string, column: Attribute | null) => ({
   ...field(`dates.${name}`, time(), attribute),
   column,
   input: null,
-  bookkeeping: true,
+  bookkeeping: true as const,
 });
 
 const stamps = (): FieldDefinition[] => [
@@ -217,36 +196,25 @@ const moment = (name: string) => bookkeeping(name, name, { type: 'datetime' });
 const trashedAt = () => field('dates.trashed_at', time(), 'trashed_at');
 
 /** One-way to an admin user: many records may have the same owner. */
-const ownerId = (): FieldDefinition =>
-  field(
-    'owner_id',
-    {
-      ...integer({ type: 'relation', relation: 'oneToOne', target: 'admin::user' }, 1),
-      type: 'owner',
-      output: z.number().int().nullable(),
-    },
-    'owner'
-  );
+const ownerId = (): FieldDefinition => {
+  const column = { type: 'relation', relation: 'oneToOne', target: 'admin::user' };
+  const output = z.number().int().nullable();
+  return field('owner_id', { ...integer(column, 1), type: 'owner', output }, 'owner');
+};
 
-const address = () =>
-  field(
-    'address',
-    bag(z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).nullable())
-  );
+const address = () => field('address', bag(z.union([object(), z.array(z.unknown())]).nullable()));
+const custom = () => field('fields', bag(object()));
 
-const custom = () => field('fields', bag(z.record(z.string(), z.unknown())));
-
-const define = (
-  kind: Kind,
-  given: Pick<KindDefinition, 'label' | 'plural' | 'module' | 'fields' | 'filters'>
-): KindDefinition => ({
+const define = (kind: Kind, given: Omit<KindDefinition, 'kind' | 'uid'>): KindDefinition => ({
   kind,
   uid: `plugin::switchboard.${kind}`,
-  custom: given.fields.some(({ path }) => path === 'fields'),
   ...given,
 });
 
-/** In the order in which a payload lists its keys; `id` comes first in each. */
+/**
+ * The fields of each kind, in the order in which a payload lists its keys, after `id`: their place in the
+ * plugin's own content type, their input in REST, their output in REST and events (shared/contracts/crm.ts).
+ */
 export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
   contact: define('contact', {
     label: 'Contact',

@@ -13,8 +13,6 @@ export interface AttributeShape {
   repeatable?: boolean;
 }
 
-type AttributesOf = (uid: string) => Record<string, AttributeShape> | undefined;
-
 type FieldSource = string | ((entry: Entry) => unknown);
 
 interface SourceOption {
@@ -40,14 +38,14 @@ export interface Source {
   readonly tags: string | null;
 }
 
-/** The mapping contradicts the site's schema; stops the boot. */
+/** The mapping contradicts the site's schema. It stops the boot, and lists what is possible. */
 export class MappingError extends Error {}
 
-const SCALARS = new Set(
-  'string text richtext email uid enumeration integer biginteger float decimal boolean date time datetime timestamp json customField'.split(
-    ' '
-  )
-);
+const SCALARS = new Set([
+  ...['string', 'text', 'richtext', 'email', 'uid', 'enumeration', 'json', 'customField'],
+  ...['integer', 'biginteger', 'float', 'decimal', 'boolean'],
+  ...['date', 'time', 'datetime', 'timestamp'],
+]);
 
 const isReadable = (shape: AttributeShape): boolean =>
   SCALARS.has(shape.type) ||
@@ -80,25 +78,32 @@ const CUSTOM = /^fields\.[^.]+$/;
 type Field = Pick<FieldDefinition, 'path' | 'type' | 'bookkeeping'>;
 type Attributes = Readonly<Record<string, AttributeShape>>;
 
+interface Type {
+  uid: string;
+  attributes: Attributes;
+}
+
+/** The site's content types, by their uids. */
+type Types = Readonly<Record<string, Pick<Type, 'attributes'> | undefined>>;
+
 const mapped = (
-  field: Field,
-  attribute: string | null,
-  shape: AttributeShape | null,
-  compute: ((entry: Entry) => unknown) | null = null
+  { path, type, bookkeeping }: Field,
+  from: Partial<Pick<MappedField, 'attribute' | 'shape' | 'compute'>> = {}
 ): MappedField => ({
-  path: field.path,
-  type: field.type,
-  bookkeeping: field.bookkeeping === true,
-  attribute,
-  shape,
-  compute,
+  path,
+  type,
+  bookkeeping: bookkeeping === true,
+  attribute: null,
+  shape: null,
+  compute: null,
+  ...from,
 });
 
 /** @throws MappingError if the type has no such attribute, listing those that are offered. */
 const shapeOf = (
   at: string,
   from: string,
-  { uid, attributes }: { uid: string; attributes: Attributes },
+  { uid, attributes }: Type,
   isOffered: (name: string, shape: AttributeShape) => boolean
 ): AttributeShape => {
   const shape = attributes[from];
@@ -109,64 +114,48 @@ const shapeOf = (
   );
 };
 
-/** @throws MappingError if the site has no such type, listing those that it has. */
-const requireType = (
-  at: string,
-  uid: string,
-  attributesOf: AttributesOf,
-  knownTypes: () => string[]
-): Attributes => {
-  const attributes = attributesOf(uid);
-  if (attributes) return attributes;
+/** @throws MappingError if the site has no such type, listing its own, which is what a mapping may name. */
+const requireType = (at: string, uid: string, types: Types): Attributes => {
+  const type = types[uid];
+  if (type) return type.attributes;
+  const possible = Object.keys(types).filter((known) => known.startsWith('api::'));
   throw new MappingError(
-    `${at}.contentType: there is no content type "${uid}". Possible: ${list(knownTypes())}.`
+    `${at}.contentType: there is no content type "${uid}". Possible: ${list(possible)}.`
   );
 };
 
-const explicitField = (
-  at: string,
-  field: Field,
-  from: FieldSource,
-  type: { uid: string; attributes: Attributes }
-): MappedField => {
-  if (typeof from === 'function') return mapped(field, null, null, from);
+const explicitField = (at: string, field: Field, from: FieldSource, type: Type): MappedField => {
+  if (typeof from === 'function') return mapped(field, { compute: from });
   const shape = shapeOf(at, from, type, (_name, one) => one.type !== 'password');
   if (!isReadable(shape)) {
     throw new MappingError(
-      `${at}: the attribute "${from}" of ${type.uid} is a ${shape.type}, which no payload can carry. ` +
-        `Use a function of the entry instead.`
+      `${at}: the attribute "${from}" of ${type.uid} is a ${shape.type}, which no payload can carry. Use a function of the entry instead.`
     );
   }
-  return mapped(field, from, shape);
+  return mapped(field, { attribute: from, shape });
 };
 
-const impliedField = (
-  field: FieldDefinition,
-  attributes: Attributes,
-  own: boolean
-): MappedField => {
+const impliedField = (field: FieldDefinition, attributes: Attributes, own: boolean) => {
   for (const name of own ? [field.attribute] : guesses(field)) {
     const shape = attributes[name];
-    if (shape && !shape.private && suits(field.type, shape)) return mapped(field, name, shape);
+    if (!shape || shape.private || !suits(field.type, shape)) continue;
+    return mapped(field, { attribute: name, shape });
   }
-  return mapped(field, null, null);
+  return mapped(field);
 };
 
-/**
- * Joins a kind's payload keys to the attributes of the content type that holds it.
- * @throws MappingError for an unknown content type, payload key or attribute, listing the possible ones.
- */
+/** Joins a kind's payload keys to the attributes of its content type. @throws MappingError */
 export const resolveSource = (
   kind: Kind,
   option: SourceOption | undefined,
-  attributesOf: AttributesOf,
-  knownTypes: () => string[]
+  types: Types
 ): Source => {
   const definition = KIND_DEFINITIONS[kind];
   const uid = option?.contentType ?? definition.uid;
   const at = `switchboard.sources.${kind}`;
-  const attributes = requireType(at, uid, attributesOf, knownTypes);
+  const attributes = requireType(at, uid, types);
   const own = uid === definition.uid;
+  const hasCustom = definition.fields.some(({ path }) => path === 'fields');
   const given = new Map(Object.entries(option?.fields ?? {}));
   const tags = kind === 'contact' ? given.get('tags') : undefined;
   if (kind === 'contact') given.delete('tags');
@@ -179,9 +168,9 @@ export const resolveSource = (
       : explicitField(`${at}.fields.${field.path}`, field, from, { uid, attributes });
   });
   for (const [path, from] of given) {
-    if (!definition.custom || !CUSTOM.test(path)) {
+    if (!hasCustom || !CUSTOM.test(path)) {
       const possible = definition.fields.map((known) => known.path);
-      if (definition.custom) possible.push('fields.<name>');
+      if (hasCustom) possible.push('fields.<name>');
       if (kind === 'contact') possible.push('tags');
       throw new MappingError(
         `${at}.fields: a ${kind} has no field "${path}". Possible: ${list(possible)}.`
@@ -190,52 +179,29 @@ export const resolveSource = (
     const field: Field = { path, type: 'text' };
     fields.push(explicitField(`${at}.fields.${path}`, field, from, { uid, attributes }));
   }
-  return {
-    kind,
-    uid,
-    own,
-    fields,
-    tags: kind === 'contact' ? tagsOf(at, uid, attributes, tags) : null,
-  };
+  const keptTags = kind === 'contact' ? tagsOf(at, { uid, attributes }, tags) : null;
+  return { kind, uid, own, fields, tags: keptTags };
 };
 
-const tagsOf = (
-  at: string,
-  uid: string,
-  attributes: Attributes,
-  given: FieldSource | undefined
-): string | null => {
+const tagsOf = (at: string, { uid, attributes }: Type, given: FieldSource | undefined) => {
   const name = given ?? 'tags';
-  const shape = typeof name === 'string' ? attributes[name] : undefined;
-  const isMany = shape?.type === 'relation' && (shape.relation ?? '').endsWith('ToMany');
-  if (isMany) return String(name);
-  if (given === undefined) return null;
-  const possible = Object.keys(attributes).filter(
-    (key) => attributes[key]?.type === 'relation' && attributes[key]?.relation?.endsWith('ToMany')
+  const many = Object.entries(attributes).filter(
+    ([, { type, relation }]) => type === 'relation' && relation?.endsWith('ToMany')
   );
+  const possible = many.map(([key]) => key);
+  if (typeof name === 'string' && possible.includes(name)) return name;
+  if (given === undefined) return null;
   throw new MappingError(
     `${at}.fields.tags: must name a relation of ${uid} to many tags. Possible: ${list(possible)}.`
   );
 };
 
-const SYSTEM = new Set(
-  'id documentId createdAt updatedAt publishedAt firstPublishedAt createdBy updatedBy locale localizations'.split(
-    ' '
-  )
-);
+const SYSTEM =
+  /^(id|documentId|(created|updated|published|firstPublished)At|(created|updated)By|locale|localizations)$/;
 
 /** Attributes that a visitor fills in and a receiver may see. */
-export const isAnswer = (name: string, shape: AttributeShape): boolean =>
-  !SYSTEM.has(name) &&
-  !shape.private &&
-  !['password', 'relation', 'dynamiczone'].includes(shape.type);
-
-interface FormOption {
-  contentType: string;
-  title: string;
-  addSender: boolean;
-  fields: Record<string, FieldSource>;
-}
+export const isAnswer = (name: string, { private: hidden, type }: AttributeShape): boolean =>
+  !SYSTEM.test(name) && !hidden && !['password', 'relation', 'dynamiczone'].includes(type);
 
 /** A form of the site: the source of its entries and what `form.submitted` says of it. */
 export interface Form {
@@ -250,19 +216,15 @@ const FILLED = KIND_DEFINITIONS.contact.fields
   .map(({ path }) => path)
   .filter((path) => !path.startsWith('dates.') && path !== 'name' && path !== 'fields');
 
-/**
- * Joins a form's options to its content type.
- * @throws MappingError, which stops the boot and lists what is possible.
- */
+/** Joins a form's options to its content type. @throws MappingError */
 export const resolveForm = (
   index: number,
-  option: FormOption,
-  attributesOf: AttributesOf,
-  knownTypes: () => string[]
+  option: SourceOption & { title: string },
+  types: Types
 ): Form => {
   const at = `switchboard.forms.${index}`;
   const { contentType: uid, title } = option;
-  const attributes = requireType(at, uid, attributesOf, knownTypes);
+  const attributes = requireType(at, uid, types);
   if (option.fields.email === undefined) {
     const emails = Object.keys(attributes).filter((name) => attributes[name]?.type === 'email');
     throw new MappingError(
@@ -276,16 +238,15 @@ export const resolveForm = (
       );
     }
     const field: Field = { path: `contact.${path}`, type: 'text' };
-    if (typeof from === 'function') return mapped(field, null, null, from);
-    return mapped(
-      field,
-      from,
-      shapeOf(`${at}.fields.${path}`, from, { uid, attributes }, isAnswer)
-    );
+    if (typeof from === 'function') return mapped(field, { compute: from });
+    const shape = shapeOf(`${at}.fields.${path}`, from, { uid, attributes }, isAnswer);
+    return mapped(field, { attribute: from, shape });
   });
   const answers = Object.entries(attributes)
     .filter(([name, shape]) => isAnswer(name, shape))
-    .map(([name, shape]) => mapped({ path: `answers.${name}`, type: 'text' }, name, shape));
+    .map(([attribute, shape]) =>
+      mapped({ path: `answers.${attribute}`, type: 'text' }, { attribute, shape })
+    );
   const fields = [...sender, ...answers];
   return { source: { kind: 'form', uid, own: false, fields, tags: null }, uid, title, attributes };
 };

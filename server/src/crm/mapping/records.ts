@@ -12,20 +12,15 @@ export interface Reading {
   tags: boolean;
 }
 
-interface ComponentSchema {
-  attributes: Record<string, { type: string; private?: boolean }>;
-}
+const NO_SCALARS = ['password', 'relation', 'media', 'component', 'dynamiczone'];
 
 /** Public scalars of a component: no relation, password or private attribute can get any further. */
 const componentFields = (app: App, uid: string): string[] => {
-  const component = app.strapi.components[uid as keyof typeof app.strapi.components] as
-    ComponentSchema | undefined;
-  return Object.entries(component?.attributes ?? {})
-    .filter(([, { type, private: hidden }]) => {
-      return (
-        !hidden && !['password', 'relation', 'media', 'component', 'dynamiczone'].includes(type)
-      );
-    })
+  const components = app.strapi.components as unknown as Readonly<
+    Record<string, { attributes: Record<string, AttributeShape> } | undefined>
+  >;
+  return Object.entries(components[uid]?.attributes ?? {})
+    .filter(([, shape]) => !shape.private && !NO_SCALARS.includes(shape.type))
     .map(([name]) => name);
 };
 
@@ -35,9 +30,8 @@ const populateFor = (app: App, watched: WatchedSource, reading: Reading): Where 
     if (!attribute || !shape) continue;
     if (reading.keys && !reading.keys.has(path.split('.')[0] ?? path)) continue;
     if (shape.type === 'relation') {
-      populate[attribute] = {
-        select: shape.target === 'admin::user' ? ['id'] : ['id', 'documentId'],
-      };
+      const select = shape.target === 'admin::user' ? ['id'] : ['id', 'documentId'];
+      populate[attribute] = { select };
     } else if (shape.type === 'component') {
       populate[attribute] = { select: ['id', ...componentFields(app, shape.component ?? '')] };
     } else if (shape.type === 'media') {
@@ -65,8 +59,8 @@ export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
 };
 
 /**
- * Reads rows without the host's read lifecycles: nothing that a site hooks there may change, slow
- * down or refuse what an event says. `lock`: until the transaction ends nobody else may change them.
+ * Reads rows without the host's read lifecycles, where a site may change or refuse what an event says.
+ * `lock`: until the transaction ends nobody else may change them.
  */
 export const readRows = async (
   app: App,
@@ -85,6 +79,22 @@ export const readRows = async (
   if (lock) query.forUpdate();
   return (await readNewest(app.strapi, () => query.execute())) as Entry[];
 };
+
+/** Reads rows as they are stored. @param lock until the transaction ends */
+export const selectRows = async <Row>(
+  { strapi }: App,
+  uid: string,
+  params: { select: string[]; where: Where; orderBy?: Where; limit?: number },
+  lock = false
+): Promise<Row[]> => {
+  const query = strapi.db.queryBuilder(uid).init(params);
+  if (lock) query.forUpdate();
+  return (await query.execute()) as Row[];
+};
+
+/** Locks rows until the transaction ends, in the order of their ids. */
+export const lockRows = (app: App, uid: string, where: Where): Promise<unknown> =>
+  selectRows(app, uid, { select: ['id'], where, orderBy: { id: 'asc' } }, true);
 
 const referenceOf = (target: string | undefined, related: unknown): string | number | null => {
   if (!isRecord(related)) return null;
@@ -172,13 +182,13 @@ export const serialize = (source: Source, entry: Entry): Payload => {
 };
 
 /** The tags of a contact's entry, each once, made by the tag source's own mapping. */
-export const tagsOf = (contact: Source, tag: Source, entry: Entry): TagRef[] => {
-  const related = contact.tags ? entry[contact.tags] : null;
+export const tagsOf = ({ source, tagSource }: WatchedSource, entry: Entry): TagRef[] => {
+  const related = source.tags ? entry[source.tags] : null;
   if (!Array.isArray(related)) return [];
   const byId = new Map<string, TagRef>();
   for (const one of related) {
     if (!isRecord(one) || typeof one.documentId !== 'string') continue;
-    const { id, slug, name } = serialize(tag, one);
+    const { id, slug, name } = serialize(tagSource, one);
     byId.set(id, { id, slug: slug ?? null, name: name ?? null });
   }
   return [...byId.values()];

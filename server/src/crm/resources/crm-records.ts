@@ -17,7 +17,7 @@ import {
   withEmailLock,
 } from '../contact-integrity';
 import { DOCUMENT_ID, KIND_DEFINITIONS } from '../mapping/kinds';
-import { binWhere, countedWhere, readRows, serialize, tagsOf } from '../mapping/records';
+import { binWhere, countedWhere, lockRows, readRows, serialize, tagsOf } from '../mapping/records';
 import {
   columnOf,
   eventsAbout,
@@ -48,9 +48,9 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
 };
 
 /**
- * The condition that finds contacts by a text: each of its words is in a name, the e-mail address or the
- * phone number, in any case; or it is a phone number, or a part of one, however it is written. Reads
- * every contact. docs/management-api.md#finding-contacts
+ * Finds contacts by a text: each of its words is in a name, the e-mail address or the phone number, in any
+ * case; or it is a part of a phone number, however that is written. Reads every contact.
+ * docs/management-api.md#finding-contacts
  */
 const contactWhere = (app: App, watched: WatchedSource, text: string): Where => {
   const columns = SEARCHED.flatMap((path) => columnOf(app, watched, path) ?? []);
@@ -138,7 +138,7 @@ class CrmRecords {
 
   create(input: Input): Promise<Payload> {
     return this.write(input, async () => {
-      const data = await this.dataOf(input);
+      const data = await toData(this.app, this.watched, input);
       const { documentId } = await this.documents().create({ data, ...this.status() } as never);
       return this.get(documentId);
     });
@@ -147,7 +147,7 @@ class CrmRecords {
   update(id: string, input: Input): Promise<Payload> {
     return this.write(input, async () => {
       await this.lock(id);
-      const data = await this.dataOf(input);
+      const data = await toData(this.app, this.watched, input);
       await this.documents().update({ documentId: id, data, ...this.status() } as never);
       return this.get(id);
     });
@@ -183,25 +183,14 @@ class CrmRecords {
     return this.watched.draftAndPublish ? { status: 'published' } : {};
   }
 
-  private dataOf(input: Input): Promise<Record<string, unknown>> {
-    return toData(this.app, this.watched.source, this.watched.tagSource.uid, input);
-  }
-
   /**
-   * Nobody else changes a record from here to the end of the transaction, and what is read of it from
-   * here on is what the last one left: two writers of one contact would else compare with the same past
-   * and say the same twice. The transaction's first statement: MySQL goes on reading what was there
-   * when it first read.
+   * Nobody else changes a record until the transaction ends: two writers of one contact would else compare
+   * with the same past and send the same twice. The transaction's first statement: MySQL goes on reading
+   * what was there when it first read.
    * @throws NotFoundError for an unknown id.
    */
   private async lock(id: string): Promise<void> {
-    if (DOCUMENT_ID.test(id)) {
-      await this.app.strapi.db
-        .queryBuilder(this.watched.uid)
-        .init({ select: ['id'], where: { documentId: id }, orderBy: { id: 'asc' } })
-        .forUpdate()
-        .execute();
-    }
+    if (DOCUMENT_ID.test(id)) await lockRows(this.app, this.watched.uid, { documentId: id });
     await this.get(id);
   }
 
@@ -232,15 +221,11 @@ export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => 
     ? await readRows(app, watched, where, { keys: new Set(), tags: true })
     : [];
   if (!row) throw new errors.NotFoundError('Contact not found');
-  return tagsOf(watched.source, watched.tagSource, row);
+  return tagsOf(watched, row);
 };
 
 interface UidService {
-  generateUIDField(options: {
-    contentTypeUID: string;
-    field: string;
-    data: Record<string, unknown>;
-  }): Promise<string>;
+  generateUIDField(of: { contentTypeUID: string; field: string; data: Input }): Promise<string>;
 }
 
 /** A free slug for a tag of that name: the host makes slugs only in the admin panel. */
@@ -249,11 +234,8 @@ const freeSlug = async (app: App, name: string): Promise<string | undefined> => 
   if (!own) return undefined;
   const service = app.strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
   if (!service) throw new errors.ValidationError('slug: is required');
-  const slug = await service.generateUIDField({
-    contentTypeUID: uid,
-    field: 'slug',
-    data: { name },
-  });
+  const of = { contentTypeUID: uid, field: 'slug', data: { name } };
+  const slug = await service.generateUIDField(of);
   // One letter of a name may be several of a slug: "ß" is "ss".
   if (slug.length > SLUG_MAX) {
     throw fieldError('name', `makes a slug of more than ${SLUG_MAX} characters`);
@@ -264,14 +246,13 @@ const freeSlug = async (app: App, name: string): Promise<string | undefined> => 
 const TRIES = 10;
 
 /**
- * Makes a tag, with a free slug where none is given. If another tag takes that slug meanwhile, it is
- * created with another one, or `known` finds the other tag.
+ * Makes a tag, with a free slug if none is given, and with another one if that is taken meanwhile.
  * @param known finds the tag that somebody else may have made of the same name
  * @throws ValidationError (400) if the given slug is taken
  */
 export const createTag = async (
   app: App,
-  input: Readonly<Record<string, unknown>>,
+  input: Input,
   known?: () => Promise<string | null>
 ): Promise<Payload | { id: string }> => {
   for (let attempt = 1; ; attempt += 1) {

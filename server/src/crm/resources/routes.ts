@@ -1,16 +1,16 @@
 import { z } from '@strapi/utils';
-import type { RouteConfig } from '../../feature';
-import { type ControllerFactory, jsonBody, queryOf } from '../../http/guarded-route';
+import type { Page } from '../../../../shared/contracts/webhooks';
+import { controllersOf, endpoint, type Endpoints } from '../../http/endpoint';
 import { offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { parseInput } from '../../http/validation';
-import { requireModule } from '../../modules';
+import { contentRoutes } from '../../modules';
 import { pageOf } from '../../webhooks/managing/outputs';
 import { KIND_DEFINITIONS } from '../mapping/kinds';
 import { getSource } from '../mapping/sources';
 import { type Kind, KINDS } from '../rules';
 import { createTag, crmRecords, tagsOfContact } from './crm-records';
 import { INPUTS, SHAPES } from './schemas';
-import { type App, appOf } from '../../app';
+import type { App } from '../../app';
 
 type Query = PageRequest & Record<string, unknown>;
 
@@ -22,126 +22,62 @@ const inputFor = (app: App, kind: Kind, action: 'create' | 'update', body: unkno
   return status === undefined ? input : { ...input, status };
 };
 
-const resource =
-  (kind: Kind): ControllerFactory =>
-  ({ strapi }) => {
-    const app = appOf(strapi);
-    const records = () => crmRecords(app, kind);
-    return {
-      async find(ctx) {
-        ctx.body = await records().list(parseInput(INPUTS[kind].query, ctx.query) as Query);
-      },
-      async findOne(ctx) {
-        ctx.body = await records().get(String(ctx.params.id));
-      },
-      async create(ctx) {
-        const input = inputFor(app, kind, 'create', ctx.request.body);
-        ctx.body = await (kind === 'tag' ? createTag(app, input) : records().create(input));
-        ctx.status = 201;
-      },
-      async update(ctx) {
-        await records().get(String(ctx.params.id));
-        const input = inputFor(app, kind, 'update', ctx.request.body);
-        ctx.body = await records().update(String(ctx.params.id), input);
-      },
-      async delete(ctx) {
-        await records().remove(String(ctx.params.id));
-        ctx.status = 204;
-      },
-    };
-  };
-
-const contacts: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  return {
-    ...resource('contact')({ strapi }),
-    async addTag(ctx) {
-      ctx.body = await crmRecords(app, 'contact').changeTag(
-        ctx.params.id,
-        ctx.params.tag_id,
-        'connect'
-      );
-    },
-    async removeTag(ctx) {
-      await crmRecords(app, 'contact').changeTag(ctx.params.id, ctx.params.tag_id, 'disconnect');
-      ctx.status = 204;
-    },
-  };
-};
-
-const tags: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
-  const { find, ...others } = resource('tag')({ strapi });
-  return {
-    ...others,
-    async find(ctx) {
-      const query = parseInput(INPUTS.tag.query, ctx.query) as Query & { contact_id?: string };
-      if (query.contact_id === undefined) {
-        await find?.(ctx);
-        return;
-      }
-      const all = await tagsOfContact(app, query.contact_id);
-      const start = offsetOf(query);
-      ctx.body = {
-        data: all.slice(start, start + query.per_page),
-        meta: paginationMeta(query, all.length),
-      };
-    },
-  };
-};
-
-export const controllers: Record<string, ControllerFactory> = {
-  ...Object.fromEntries(KINDS.map((kind) => [KIND_DEFINITIONS[kind].plural, resource(kind)])),
-  contacts,
-  tags,
+const list = async (app: App, kind: Kind, query: Query): Promise<Page<unknown>> => {
+  if (kind !== 'tag' || query.contact_id === undefined) return crmRecords(app, kind).list(query);
+  const all = await tagsOfContact(app, String(query.contact_id));
+  const data = all.slice(offsetOf(query), offsetOf(query) + query.per_page);
+  return { data, meta: paginationMeta(query, all.length) };
 };
 
 const id = z.string();
+const tagging = { params: { id, tag_id: id }, response: SHAPES.contact };
 
-const routesOf = (kind: Kind): RouteConfig[] => {
-  const { plural, module } = KIND_DEFINITIONS[kind];
+const resource = (kind: Kind) => {
   const { create, update, query } = INPUTS[kind];
-  const one = { params: { id } };
+  const path = `/${KIND_DEFINITIONS[kind].plural}`;
   const response = SHAPES[kind];
-  const route = (
-    method: RouteConfig['method'],
-    action: string,
-    said: Pick<RouteConfig, 'request' | 'response'>
-  ): RouteConfig => ({
-    method,
-    path: `/${plural}${said.request?.params ? '/:id' : ''}`,
-    handler: `${plural}.${action}`,
-    ...said,
-    // One object a route: the host writes each route's scope into it.
-    config: module ? { policies: [requireModule(module)] } : {},
-  });
-  return [
-    route('GET', 'find', { request: queryOf(query), response: pageOf(response) }),
-    route('POST', 'create', { request: jsonBody(create), response }),
-    route('GET', 'findOne', { request: one, response }),
-    route('PUT', 'update', { request: { ...one, ...jsonBody(update) }, response }),
-    route('PATCH', 'update', { request: { ...one, ...jsonBody(update) }, response }),
-    route('DELETE', 'delete', { request: one, response: z.null() }),
-  ];
+  const one = { params: { id }, response };
+  const updating = (method: 'PUT' | 'PATCH') =>
+    endpoint(`${method} ${path}/:id`, { ...one, body: update }, async ({ app, ctx }) => {
+      const records = crmRecords(app, kind);
+      await records.get(ctx.params.id);
+      return records.update(ctx.params.id, inputFor(app, kind, 'update', ctx.request.body));
+    });
+  return {
+    find: endpoint(`GET ${path}`, { query, response: pageOf(response), whole: true }, (request) =>
+      list(request.app, kind, request.query() as Query)
+    ),
+    create: endpoint(`POST ${path}`, { body: create, response, status: 201 }, ({ app, ctx }) => {
+      const input = inputFor(app, kind, 'create', ctx.request.body);
+      return kind === 'tag' ? createTag(app, input) : crmRecords(app, kind).create(input);
+    }),
+    findOne: endpoint(`GET ${path}/:id`, one, ({ app, ctx }) =>
+      crmRecords(app, kind).get(ctx.params.id)
+    ),
+    update: [updating('PUT'), updating('PATCH')],
+    delete: endpoint(`DELETE ${path}/:id`, { ...one, response: z.null() }, ({ app, ctx }) =>
+      crmRecords(app, kind).remove(ctx.params.id)
+    ),
+    ...(kind === 'contact' && {
+      addTag: endpoint(`POST ${path}/:id/tags/:tag_id`, tagging, ({ app, ctx }) =>
+        crmRecords(app, kind).changeTag(ctx.params.id, ctx.params.tag_id, 'connect')
+      ),
+      removeTag: endpoint(
+        `DELETE ${path}/:id/tags/:tag_id`,
+        { ...tagging, response: z.null() },
+        async ({ app, ctx }) => {
+          await crmRecords(app, kind).changeTag(ctx.params.id, ctx.params.tag_id, 'disconnect');
+        }
+      ),
+    }),
+  };
 };
 
-const tagging = (
-  method: RouteConfig['method'],
-  action: string,
-  response: z.ZodType
-): RouteConfig => ({
-  method,
-  path: '/contacts/:id/tags/:tag_id',
-  handler: `contacts.${action}`,
-  request: { params: { id, tag_id: id } },
-  response,
-  config: {},
-});
+const tableOf = (kind: Kind): Endpoints => ({ [KIND_DEFINITIONS[kind].plural]: resource(kind) });
 
 /** `/api/fw-crm/v1/{contacts,tags,companies,deals,deal-stages,tasks,campaigns}`; docs/management-api.md#crm-records. */
-export const crmRoutes: RouteConfig[] = [
-  ...routesOf('contact'),
-  tagging('POST', 'addTag', SHAPES.contact),
-  tagging('DELETE', 'removeTag', z.null()),
-  ...KINDS.filter((kind) => kind !== 'contact').flatMap(routesOf),
-];
+export const crmRoutes = KINDS.flatMap((kind) =>
+  contentRoutes([tableOf(kind)], KIND_DEFINITIONS[kind].module)
+);
+
+export const controllers = controllersOf(KINDS.map(tableOf), (value) => value);

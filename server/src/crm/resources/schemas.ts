@@ -42,7 +42,6 @@ interface KindInputs {
   query: z.ZodObject;
 }
 
-/** The ids of all its tags. */
 const tags = z
   .array(z.string().regex(DOCUMENT_ID, { message: 'is not the id of a tag' }))
   .max(1000)
@@ -85,3 +84,7 @@ const inputsOf = ({ kind, fields, filters }: KindDefinition): KindInputs => {
 };
 
 export const INPUTS = byKind(inputsOf);
+
+/** True if a contact can hold a value: a name that is too long must not cost a sale or an enquiry. */
+export const fitsContact = (key: string, value: unknown): boolean =>
+  INPUTS.contact.update.safeParse({ [key]: value }).success;

@@ -1,5 +1,7 @@
 import { fieldErrors } from '../../http/validation';
 import type { MappedField, Source } from '../mapping/mapping';
+import { selectRows } from '../mapping/records';
+import type { WatchedSource } from '../mapping/sources';
 import type { App } from '../../app';
 
 type Data = Record<string, unknown>;
@@ -8,17 +10,8 @@ type Data = Record<string, unknown>;
 const PATHS: Readonly<Record<string, string>> = { trashed_at: 'dates.trashed_at' };
 const IGNORED = new Set(['id', 'dates']);
 
-interface Given {
-  key: string;
-  /** The name of a custom field that has an attribute of its own. */
-  name: string | null;
-  path: string;
-  value: unknown;
-  field: MappedField | undefined;
-}
-
-/** The values of an object as REST takes it; those of `fields` each by itself, unless it is kept whole. */
-function* valuesOf({ fields }: Source, input: Readonly<Data>): Generator<Given> {
+/** The values of an object as REST takes it; those of `fields` each by its `name`, unless it is kept whole. */
+function* valuesOf({ fields }: Source, input: Readonly<Data>) {
   const byPath = new Map(fields.map((field) => [field.path, field]));
   for (const [key, value] of Object.entries(input)) {
     if (key !== 'fields' || byPath.get(key)?.attribute) {
@@ -33,16 +26,10 @@ function* valuesOf({ fields }: Source, input: Readonly<Data>): Generator<Given> 
 }
 
 /** @returns what is wrong with these ids; null if each names a record. */
-const missingOf = async (
-  app: App,
-  target: string,
-  ids: readonly unknown[]
-): Promise<string | null> => {
+const missingOf = async (app: App, target: string, ids: readonly unknown[]) => {
   const column = target === 'admin::user' ? 'id' : 'documentId';
-  const rows = (await app.strapi.db
-    .queryBuilder(target)
-    .init({ select: ['id', 'documentId'], where: { [column]: { $in: ids } } })
-    .execute()) as Data[];
+  const where = { [column]: { $in: ids } };
+  const rows = await selectRows<Data>(app, target, { select: ['id', 'documentId'], where });
   const found = new Set(rows.map((row) => row[column]));
   const missing = ids.find((id) => !found.has(id));
   return missing === undefined ? null : `there is no record with the id ${missing}`;
@@ -71,8 +58,7 @@ const assign = async (
  */
 export const toData = async (
   app: App,
-  source: Source,
-  tagUid: string,
+  { source, tagSource }: WatchedSource,
   input: Readonly<Data>
 ): Promise<Data> => {
   const data: Data = {};
@@ -86,7 +72,8 @@ export const toData = async (
     if (!isContact || key !== 'tags') note(path, await assign(app, data, field, value));
     else if (!source.tags) note('tags', 'are not kept on this site');
     else {
-      if (Array.isArray(value)) note('tags', await missingOf(app, tagUid, [...new Set(value)]));
+      if (Array.isArray(value))
+        note('tags', await missingOf(app, tagSource.uid, [...new Set(value)]));
       data[source.tags] = value;
     }
   }
@@ -105,8 +92,7 @@ const logLeftOut = (app: App, { kind, uid }: Source, keys: readonly string[]): v
   if (fresh.length === 0) return;
   for (const key of fresh) seen.add(key);
   app.log.warn(
-    `switchboard: ${uid} keeps no ${fresh.join(', ')} of a ${kind}: forms, imports, tills and ` +
-      `e-mail leave it out`
+    `switchboard: ${uid} keeps no ${fresh.join(', ')} of a ${kind}: forms, imports, tills and e-mail leave it out`
   );
 };
 
@@ -118,15 +104,13 @@ const holds = (field: MappedField | undefined, value: unknown): boolean => {
   if (!field?.attribute) return false;
   const options = (field.shape as { enum?: readonly unknown[] } | null)?.enum;
   if (field.shape?.type !== 'enumeration' || !options) return true;
-  return value === null || value === undefined || options.includes(value);
+  return (value ?? null) === null || options.includes(value);
 };
 
 /**
- * Leaves out of an object, as REST takes it, what the content type that holds it does not keep. For
- * values that come from elsewhere (a form, a file, a till, a mail provider), of which no key may cost
- * the record; REST's own routes refuse such a key instead. One log line names what is left out.
- *
- * The address of a contact stays: it is what the contact is found by.
+ * Leaves out of an object, as REST takes it, what the content type that holds it does not keep, and logs it
+ * once. For values of a form, a file, a till or a mail provider, of which no key may cost the record; REST's
+ * own routes refuse such a key. The address of a contact stays: the contact is found by it.
  */
 export const keptInput = <T extends Readonly<Data>>(app: App, source: Source, input: T): T => {
   const isContact = source.kind === 'contact';

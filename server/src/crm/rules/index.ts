@@ -23,23 +23,16 @@ export interface Before {
   tags: readonly TagRef[] | null;
 }
 
-export interface After {
-  payload: Payload;
-  tags: readonly TagRef[] | null;
-}
-
 /** One record before and after one business change; null: it does not exist (for receivers). */
 export interface Change {
   before: Before | null;
-  after: After | null;
+  after: { payload: Payload; tags: Before['tags'] } | null;
   origin: () => ChangeSource;
   bookkeeping: ReadonlySet<string>;
 }
 
-type WriteAction = 'create' | 'update' | 'delete';
-
 export interface WriteImpact {
-  action: WriteAction;
+  action: 'create' | 'update' | 'delete';
   /** Payload keys whose value may change; null: any. */
   keys: ReadonlySet<string> | null;
   /** True if tags may be added or removed. */
@@ -93,9 +86,9 @@ const changedNames = (before: unknown, after: unknown): string[] => {
 };
 
 /**
- * The top-level keys whose value differs, custom fields as `fields.<name>`. `dates` counts only for
- * dates that somebody sets: one that follows another change (`bookkeeping`) says nothing new.
- * @param keys the keys to compare; those that a write could not touch need not have been read.
+ * The top-level keys whose value differs, custom fields as `fields.<name>`.
+ * @param keys the keys to compare; those that a write could not touch need not have been read
+ * @param bookkeeping dates that follow another change, and say nothing new
  */
 export const changedKeys = (
   before: Readonly<Record<string, unknown>>,
@@ -215,10 +208,7 @@ const dealRules: KindRules = {
   },
 };
 
-/**
- * A form matters when an entry of it appears. The rest is work (`forms.ts`), done with or without
- * subscribers: the sender is added to the CRM all the same.
- */
+/** With or without subscribers, `forms.ts` adds the sender of a new entry to the CRM. */
 const formRules: KindRules = {
   possible: ({ action }) => (action === 'create' ? ['form.submitted'] : []),
   derive: () => [],
@@ -252,35 +242,23 @@ export const KIND_RULES: Readonly<Partial<Record<Kind | 'form', KindRules>>> = {
   form: formRules,
 };
 
-const possibleEvents = ({ possible }: KindRules): string[] => [
-  ...new Set(
-    (['create', 'update', 'delete'] as const).flatMap((action) =>
-      possible({ action, keys: null, tags: true })
-    )
-  ),
-];
-
-const EVENTS_OF_KINDS: ReadonlyMap<string, readonly string[]> = new Map(
-  Object.entries(KIND_RULES).map(([kind, rules]) => [kind, possibleEvents(rules)])
-);
-
-/** Every event that a write to a record of a kind may cause: asked about once a write. */
-export const eventsOfKind = (kind: Kind | 'form'): readonly string[] =>
-  EVENTS_OF_KINDS.get(kind) ?? [];
+/** Every event that a write to a record of a kind may cause. */
+export const eventsOfKind = (kind: Kind | 'form'): readonly string[] => {
+  const actions = ['create', 'update', 'delete'] as const;
+  const possible = (action: WriteImpact['action']) =>
+    KIND_RULES[kind]?.possible({ action, keys: null, tags: true }) ?? [];
+  return [...new Set(actions.flatMap(possible))];
+};
 
 const LABEL_MAX = 200;
 const ID_MAX = 255;
 const LABEL_KEYS = ['name', 'title', 'email'] as const;
 
-/**
- * The record that an event of the CRM is about: forms and e-mails are about their contact
- * (docs/contract-webhooks.md#deliveries).
- * @returns null if the data names none
- */
+/** The record that an event is about; null: none. docs/contract-webhooks.md#deliveries */
 export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
   const kind = event.split('.', 1)[0] ?? '';
-  const type =
-    kind === 'form' || kind === 'email' ? 'contact' : SUBJECT_TYPES.find((one) => one === kind);
+  const isOfContact = kind === 'form' || kind === 'email';
+  const type = isOfContact ? 'contact' : SUBJECT_TYPES.find((one) => one === kind);
   if (!type || !isRecord(data)) return null;
   const record = isRecord(data[type]) ? data[type] : data;
   const id = lineOf(record.id, ID_MAX);

@@ -1,7 +1,4 @@
-/**
- * Lifetime values are worked out in units of a ten thousandth, which every currency's minor unit is a
- * multiple of, as whole numbers: nothing is rounded but what a site's own column cannot hold.
- */
+/** Lifetime values are whole ten thousandths, of which every currency's minor unit is a multiple. */
 const PLACES = 4;
 const ONE = 10n ** BigInt(PLACES);
 
@@ -54,9 +51,8 @@ const held = (units: bigint, column: ValueKind): bigint => {
 };
 
 /**
- * A value after purchases that came to `before` come to `after`. Amounts that a column had to round or
- * could not hold are taken back as they were given, so that no error adds up and no refund takes off more
- * than its sale has added.
+ * A value after purchases that came to `before` come to `after`. Amounts that a column had to round are taken
+ * back as they were given, so that no error adds up and no refund takes off more than its sale has added.
  */
 export const follow = (
   value: bigint,

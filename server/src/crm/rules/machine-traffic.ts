@@ -18,24 +18,17 @@ export interface Sighting {
 
 export type MachineReason = 'no_user_agent' | 'prefetch' | 'scanner' | 'bot' | 'head' | 'too_fast';
 
-/**
- * Proxies through which people do look at images: they fetch when the mail is opened. A bot list
- * would refuse them for the word "proxy" or their maker's name.
- */
-const PEOPLE_PROXIES = [
-  /\bGoogleImageProxy\b/i,
-  /\bYahooMailProxy\b/i,
-  /\bDuckDuckGo-ImageProxy\b/i,
-];
+/** Proxies that fetch images when a person opens the mail; a bot list refuses them for their names. */
+const PEOPLE_PROXIES = /\b(GoogleImageProxy|YahooMailProxy|DuckDuckGo-ImageProxy)\b/i;
 
 /** Mail programs that a bot list does not know. */
-const MAIL_PROGRAMS = [/^Superhuman\//i, /\bProtonMail\b/i, /^Outlook-(iOS|Android)\//i];
+const MAIL_PROGRAMS = /^Superhuman\/|\bProtonMail\b|^Outlook-(iOS|Android)\//i;
 
 /**
  * Prefetching: Apple's Mail Privacy Protection calls itself `Mozilla/5.0` and nothing else; Gmail,
  * for a mailbox that is open somewhere, sends a browser of 2015 with a second `Mozilla/5.0`.
  */
-const PREFETCH = [/^Mozilla\/5\.0$/, /Edge\/12\.246 Mozilla\/5\.0$/];
+const PREFETCH = /^Mozilla\/5\.0$|Edge\/12\.246 Mozilla\/5\.0$/;
 
 /** Security gateways that name themselves. */
 const SCANNERS =
@@ -50,9 +43,9 @@ export const machineReason = (sighting: Sighting): MachineReason | null => {
   const userAgent = sighting.userAgent?.trim() ?? '';
   if (sighting.method?.toUpperCase() === 'HEAD') return 'head';
   if (userAgent === '') return 'no_user_agent';
-  if (PREFETCH.some((pattern) => pattern.test(userAgent))) return 'prefetch';
+  if (PREFETCH.test(userAgent)) return 'prefetch';
   if (SCANNERS.test(userAgent)) return 'scanner';
-  const isKnown = [...PEOPLE_PROXIES, ...MAIL_PROGRAMS].some((known) => known.test(userAgent));
+  const isKnown = PEOPLE_PROXIES.test(userAgent) || MAIL_PROGRAMS.test(userAgent);
   if (!isKnown && isbot(userAgent)) return 'bot';
   if (typeof sentAt === 'number' && at - sentAt < FASTEST_MS[kind]) return 'too_fast';
   return null;

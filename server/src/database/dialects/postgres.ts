@@ -1,23 +1,139 @@
 import type { Knex } from 'knex';
-import { rawStatement, type Statement } from '../connection';
+import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
 import {
-  addRowsOnConflict,
-  columnTypesOf,
   containsByLike,
-  insertOfArrays,
-  insertOfValues,
   type Dialect,
-  updateFromValues,
+  followUpOf,
+  type InsertedRow,
+  insertOfValues,
+  type InsertTarget,
+  onConflict,
+  qualified,
+  repeated,
+  type RowUpdate,
+  splitColumns,
+  type SqlValue,
+  type WrittenTable,
 } from './shared';
 
-type Result = { rows: Record<string, unknown>[] };
+/** Types of columns, as PostgreSQL names them. */
+type ColumnTypes = Readonly<Record<string, string>>;
+
+/** The values of a column in some rows. */
+interface ValuesOfColumn {
+  type: string | undefined;
+  values: readonly SqlValue[];
+}
+
+/** Rows of the columns `c0`, `c1`, …; the driver makes an array of PostgreSQL's of the values of each. */
+const unnested = (columns: readonly ValuesOfColumn[]): Statement => ({
+  sql:
+    `unnest(${columns.map(({ type }) => `?::${type}[]`).join(', ')}) ` +
+    `AS v(${columns.map((_column, at) => `c${at}`).join(', ')})`,
+  bindings: columns.map(({ values }) => values) as unknown as Knex.RawBinding[],
+});
+
+/**
+ * One statement with an array a column, and one value for a column in which all rows are alike:
+ * PostgreSQL takes half as many rows again in the same time.
+ */
+const insertOfArrays = (
+  target: InsertTarget,
+  types: ColumnTypes,
+  rows: readonly InsertedRow[]
+): Statement => {
+  const alike: SqlValue[] = [];
+  const arrays: ValuesOfColumn[] = [];
+  const selected = target.columns.map((column, at) => {
+    const type = types[column];
+    const values = rows.map((row) => row[column] ?? null);
+    const [first = null] = values;
+    // The first column is an array in any case: it says how many rows there are.
+    if (at === 0 || values.some((value) => value !== first)) {
+      arrays.push({ type, values });
+      return `v.c${arrays.length - 1}`;
+    }
+    alike.push(first);
+    return `?::${type}`;
+  });
+  const { sql, bindings } = unnested(arrays);
+  return {
+    sql: `INSERT INTO ?? (${repeated('??', target.columns.length)}) SELECT ${selected.join(', ')} FROM ${sql}`,
+    bindings: [qualified(target), ...target.columns, ...alike, ...bindings],
+  };
+};
+
+/** By what a pool and its transactions share; the columns that statements name never change their type. */
+const knownTypes = new WeakMap<object, Map<string, ColumnTypes>>();
+
+const readTypes = async (executor: Executor, target: WrittenTable): Promise<ColumnTypes> => {
+  const names = [target.schema, target.name].filter((name) => name !== undefined);
+  const found = rowsOf<{ name: string; type: string }>(
+    await rawStatement(
+      executor,
+      `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+       WHERE attrelid = ?::regclass AND attnum > 0 AND NOT attisdropped`,
+      [names.map((name) => `"${name}"`).join('.')]
+    )
+  );
+  return Object.fromEntries(found.map(({ name, type }) => [name, type]));
+};
+
+const columnTypesOf = async (executor: Executor, target: WrittenTable): Promise<ColumnTypes> => {
+  const { config } = executor.client as { config: object };
+  const tables = knownTypes.get(config) ?? new Map<string, ColumnTypes>();
+  knownTypes.set(config, tables);
+  const key = qualified(target);
+  const known = tables.get(key) ?? (await readTypes(executor, target));
+  tables.set(key, known);
+  return known;
+};
+
+/**
+ * One statement that writes a batch of rows, those with an owner while that one holds them, and returns
+ * the ids of what it wrote. An array a column, as when rows are inserted: its text does not grow with them.
+ */
+export const updateOfArrays = (
+  table: WrittenTable,
+  types: ColumnTypes,
+  rows: readonly RowUpdate[]
+): Statement => {
+  // One row is written as it comes, so that its statement is the same whatever it says.
+  const { alike, own } =
+    rows.length > 1 ? splitColumns(rows) : { alike: {}, own: Object.keys(rows[0]?.set ?? {}) };
+  const isOwned = rows[0]?.owner !== undefined;
+  const { sql, bindings } = unnested([
+    { type: 'integer', values: rows.map(({ id }) => id) },
+    ...(isOwned ? [{ type: 'text', values: rows.map(({ owner }) => owner ?? null) }] : []),
+    ...own.map((column) => ({
+      type: types[column],
+      values: rows.map(({ set }) => set[column] ?? null),
+    })),
+  ]);
+  const first = isOwned ? 2 : 1;
+  const assignments = [
+    ...Object.keys(alike).map((column) => `?? = ?::${types[column]}`),
+    ...own.map((_column, at) => `?? = v.c${first + at}`),
+  ];
+  return {
+    sql:
+      `UPDATE ?? SET ${assignments.join(', ')} FROM ${sql} ` +
+      `WHERE id = v.c0 ${isOwned ? 'AND owner = v.c1 ' : ''}RETURNING id`,
+    bindings: [qualified(table), ...Object.entries(alike).flat(), ...own, ...bindings],
+  };
+};
 
 const insertOf = async (
-  ...[executor, target, rows]: Parameters<Dialect['insert']>
-): Promise<Statement> =>
-  rows.length === 1
-    ? insertOfValues(target, rows)
-    : insertOfArrays(target, await columnTypesOf(executor, target), rows);
+  executor: Executor,
+  target: InsertTarget,
+  rows: readonly InsertedRow[]
+): Promise<Statement> => {
+  const { sql, bindings } =
+    rows.length === 1
+      ? insertOfValues(target, rows)
+      : insertOfArrays(target, await columnTypesOf(executor, target), rows);
+  return { sql: `${sql}${onConflict(target)}`, bindings };
+};
 
 export const postgres: Dialect = {
   async insert(executor, target, rows) {
@@ -25,25 +141,27 @@ export const postgres: Dialect = {
     await rawStatement(executor, sql, bindings);
   },
 
-  async insertForIds(executor, target, rows) {
+  async insertForIds(executor, target, rows, followUp) {
     const { sql, bindings } = await insertOf(executor, target, rows);
-    const answer = await rawStatement(executor, `${sql} RETURNING id, document_id`, bindings);
-    return (answer as unknown as Result).rows.map(({ id, document_id: key }) => [
-      String(key),
-      Number(id),
-    ]);
+    const following = followUp
+      ? `, followed AS (${followUpOf(followUp, target.schema, 'made')})`
+      : '';
+    const answer = await rawStatement(
+      executor,
+      `WITH made AS (${sql} RETURNING *)${following} SELECT id, document_id FROM made`,
+      bindings
+    );
+    const made = rowsOf<{ id: number | string; document_id: string }>(answer);
+    return made.map(({ id, document_id: key }) => [key, Number(id)]);
   },
 
-  async updateRows(executor, table, rows) {
-    if (rows.length === 0) return new Set();
-    const { sql, bindings } = updateFromValues(table, rows, true);
-    const result = (await rawStatement(executor, sql, bindings as Knex.RawBinding[])) as Result;
-    return new Set(result.rows.map((row) => Number(row.id)));
+  async updateRows(trx, table, rows) {
+    const { sql, bindings } = updateOfArrays(table, await columnTypesOf(trx, table), rows);
+    const written = rowsOf<{ id: number | string }>(await rawStatement(trx, sql, bindings));
+    return new Set(written.map(({ id }) => Number(id)));
   },
 
   joined: (texts) => texts.join(' || '),
 
   contains: containsByLike,
-
-  addRows: addRowsOnConflict,
 };

@@ -1,17 +1,12 @@
 import type { Knex } from 'knex';
-import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
-
-/** SQL types that a batch update has to name, because PostgreSQL does not guess them from parameters. */
-export type ColumnType = 'integer' | 'bigint' | 'text' | 'boolean';
+import type { Executor, Statement } from '../connection';
 
 export type SqlValue = string | number | boolean | null;
 
-/** A table whose rows are written in batches. */
-export interface UpdatedTable {
-  /** With the schema where the site has one, each part quoted as an identifier by the statement. */
+/** A table whose rows are written in batches: each part is quoted as an identifier by the statement. */
+export interface WrittenTable {
   name: string;
   schema: string | undefined;
-  columns: Readonly<Record<string, ColumnType>>;
 }
 
 /** A row that is changed; where `owner` is given, only while that one still holds the row. */
@@ -21,11 +16,28 @@ export interface RowUpdate {
   set: Readonly<Record<string, SqlValue>>;
 }
 
-export interface InsertTarget extends Pick<UpdatedTable, 'name' | 'schema'> {
+export interface InsertTarget extends WrittenTable {
   columns: readonly string[];
+  conflict?: Conflict;
+}
+
+/** For a row that exists already, by its `unique` columns, which have an index. */
+export interface Conflict {
+  unique: readonly string[];
+  /**
+   * `ignore`: the new one is left out; `add`: its other columns are added to the existing ones;
+   * `replace`: they take their place.
+   */
+  then: 'ignore' | 'add' | 'replace';
 }
 
 export type InsertedRow = Readonly<Record<string, SqlValue>>;
+
+/** A row of another table for each inserted one: its columns, as SQL over the columns of that one, `made`. */
+export interface FollowUp {
+  name: string;
+  columns: Readonly<Record<string, string>>;
+}
 
 export interface Dialect {
   /**
@@ -34,20 +46,18 @@ export interface Dialect {
    */
   insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
 
-  /** As `insert`, where the statement can say the ids of the rows, by their document ids. */
+  /** As `insert`, where one statement can do both, and say the ids of the rows, by their document ids. */
   insertForIds?(
     executor: Executor,
     target: InsertTarget,
-    rows: readonly InsertedRow[]
+    rows: readonly InsertedRow[],
+    followUp?: FollowUp
   ): Promise<[documentId: string, id: number][]>;
 
-  /**
-   * Writes a batch, rows with an owner only `WHERE id = ? AND owner = ?`. Every row has the same columns.
-   * @returns the ids that were still held by their owner.
-   */
+  /** Writes rows of like columns, those with an owner while it holds them. @returns their ids */
   updateRows(
-    executor: Executor,
-    table: UpdatedTable,
+    trx: Knex.Transaction,
+    table: WrittenTable,
     rows: readonly RowUpdate[]
   ): Promise<Set<number>>;
 
@@ -58,158 +68,54 @@ export interface Dialect {
    * language settings know it, and without wildcards.
    */
   contains(text: string): { sql: string; binding: string };
-
-  /**
-   * Inserts rows of numbers, and of words among their keys, all of the same columns and in the order
-   * given. If a row with the same `keys`, which have a unique index, exists already, the other columns
-   * are added to its own. Uses up no ids: MySQL and PostgreSQL would, with each row, in a table that
-   * counts them.
-   */
-  addRows(
-    executor: Executor,
-    table: Pick<UpdatedTable, 'name' | 'schema'>,
-    keys: readonly string[],
-    rows: readonly Readonly<Record<string, number | string>>[]
-  ): Promise<void>;
 }
 
 /** `schema.table` as knex's `??` binding takes it. */
-export const qualified = (table: Pick<UpdatedTable, 'name' | 'schema'>): string =>
+export const qualified = (table: WrittenTable): string =>
   table.schema ? `${table.schema}.${table.name}` : table.name;
 
-const repeated = (mark: string, count: number): string => Array(count).fill(mark).join(', ');
-
-const into = ({ columns }: InsertTarget): string =>
-  `INSERT INTO ?? (${repeated('??', columns.length)})`;
+export const repeated = (mark: string, count: number): string => Array(count).fill(mark).join(', ');
 
 export const valuesOf = ({ columns }: InsertTarget, row: InsertedRow): SqlValue[] =>
   columns.map((column) => row[column] ?? null);
 
 export const insertOfValues = (target: InsertTarget, rows: readonly InsertedRow[]): Statement => {
-  const tuple = `(${repeated('?', target.columns.length)})`;
+  const { columns } = target;
+  const tuple = `(${repeated('?', columns.length)})`;
   return {
-    sql: `${into(target)} VALUES ${repeated(tuple, rows.length)}`,
-    bindings: [
-      qualified(target),
-      ...target.columns,
-      ...rows.flatMap((row) => valuesOf(target, row)),
-    ],
+    sql: `INSERT INTO ?? (${repeated('??', columns.length)}) VALUES ${repeated(tuple, rows.length)}`,
+    bindings: [qualified(target), ...columns, ...rows.flatMap((row) => valuesOf(target, row))],
   };
 };
 
-/** Types of columns, as PostgreSQL names them. */
-type ColumnTypes = Readonly<Record<string, string>>;
+/** The assignments to an existing row. @param given names what was to be inserted into a column */
+export const changesOf = (
+  { name, columns }: InsertTarget,
+  { then, unique }: Conflict,
+  given: (column: string) => string
+): string =>
+  columns
+    .filter((column) => !unique.includes(column))
+    .map((column) => `${column} = ${then === 'add' ? `${name}.${column} + ` : ''}${given(column)}`)
+    .join(', ');
 
-/**
- * One statement with an array a column, and one value for a column in which all rows are alike:
- * PostgreSQL takes half as many rows again in the same time.
- */
-export const insertOfArrays = (
-  target: InsertTarget,
-  types: ColumnTypes,
-  rows: readonly InsertedRow[]
-): Statement => {
-  const alike: SqlValue[] = [];
-  const arrays: SqlValue[][] = [];
-  const casts: string[] = [];
-  const selected = target.columns.map((column, at) => {
-    const values = rows.map((row) => row[column] ?? null);
-    const [first = null] = values;
-    // The first column is an array in any case: it says how many rows there are.
-    if (at > 0 && values.every((value) => value === first)) {
-      alike.push(first);
-      return `?::${types[column]}`;
-    }
-    arrays.push(values);
-    casts.push(`?::${types[column]}[]`);
-    return `v.c${arrays.length}`;
-  });
-  const names = arrays.map((_values, at) => `c${at + 1}`).join(', ');
-  return {
-    sql: `${into(target)} SELECT ${selected.join(', ')} FROM unnest(${casts.join(', ')}) AS v(${names})`,
-    bindings: [
-      qualified(target),
-      ...target.columns,
-      ...alike,
-      // The driver makes an array of PostgreSQL's of each.
-      ...(arrays as unknown as Knex.RawBinding[]),
-    ],
-  };
+/** @param made where the inserted rows are: SQL that follows `FROM` */
+export const followUpOf = (
+  { name, columns }: FollowUp,
+  schema: string | undefined,
+  made: string
+): string =>
+  `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${Object.keys(columns).join(', ')})
+   SELECT ${Object.values(columns).join(', ')} FROM ${made}`;
+
+/** The end of an `INSERT` for databases with `ON CONFLICT` (PostgreSQL, SQLite). */
+export const onConflict = (target: InsertTarget): string => {
+  const { conflict } = target;
+  if (!conflict) return '';
+  const changes = changesOf(target, conflict, (column) => `excluded.${column}`);
+  const action = conflict.then === 'ignore' ? 'NOTHING' : `UPDATE SET ${changes}`;
+  return ` ON CONFLICT (${conflict.unique.join(', ')}) DO ${action}`;
 };
-
-/** By what a pool and its transactions share; the columns that statements name never change their type. */
-const knownTypes = new WeakMap<object, Map<string, ColumnTypes>>();
-
-const readTypes = async (executor: Executor, target: InsertTarget): Promise<ColumnTypes> => {
-  const names = [target.schema, target.name].filter((name) => name !== undefined);
-  const found = rowsOf<{ name: string; type: string }>(
-    await rawStatement(
-      executor,
-      `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
-       WHERE attrelid = ?::regclass AND attnum > 0 AND NOT attisdropped`,
-      [names.map((name) => `"${name}"`).join('.')]
-    )
-  );
-  return Object.fromEntries(found.map(({ name, type }) => [name, type]));
-};
-
-export const columnTypesOf = async (
-  executor: Executor,
-  target: InsertTarget
-): Promise<ColumnTypes> => {
-  const { config } = executor.client as { config: object };
-  const tables = knownTypes.get(config) ?? new Map<string, ColumnTypes>();
-  knownTypes.set(config, tables);
-  const key = qualified(target);
-  const known = tables.get(key) ?? (await readTypes(executor, target));
-  tables.set(key, known);
-  return known;
-};
-
-/** Keeps a statement, and the time for which it holds its rows, short. */
-const ROWS_AT_ONCE = 100;
-
-interface Clauses {
-  /** How the statement calls the table's own rows, behind its name. */
-  alias: string;
-  /** The values of a row that exists already. */
-  conflict(keys: readonly string[], sums: readonly string[]): string;
-}
-
-export const sumsOf = (columns: readonly string[], keys: readonly string[]): string[] =>
-  columns.filter((column) => !keys.includes(column));
-
-/** `addRows` of a dialect, which differs in what happens to rows that are there already. */
-export const addRowsWith =
-  ({ alias, conflict }: Clauses): Dialect['addRows'] =>
-  async (executor: Executor, table: Pick<UpdatedTable, 'name' | 'schema'>, keys, rows) => {
-    const columns = Object.keys(rows[0] ?? {});
-    const sums = sumsOf(columns, keys);
-    const tuple = `(${columns.map(() => '?').join(', ')})`;
-    for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
-      const part = rows.slice(at, at + ROWS_AT_ONCE);
-      await rawStatement(
-        executor,
-        `INSERT INTO ??${alias} (${columns.join(', ')}) VALUES ${part.map(() => tuple).join(', ')} ${conflict(keys, sums)}`,
-        [
-          qualified(table),
-          ...part.flatMap((row) => columns.map((column) => row[column] ?? 0)),
-        ] as Knex.RawBinding[]
-      );
-    }
-  };
-
-/** The end of the statement where rows that are there already are called `held`. */
-export const addOnConflict = (keys: readonly string[], sums: readonly string[]): string =>
-  `ON CONFLICT (${keys.join(', ')}) DO UPDATE SET ${sums.map((sum) => `${sum} = held.${sum} + excluded.${sum}`).join(', ')}`;
-
-/** For databases with `ON CONFLICT` (PostgreSQL, SQLite). */
-export const addRowsOnConflict = addRowsWith({ alias: ' AS held', conflict: addOnConflict });
-
-interface UpdateStatement {
-  sql: string;
-  bindings: (string | SqlValue)[];
-}
 
 /** Columns of a batch: those in which all rows get the same, and those in which each has its own. */
 export const splitColumns = (
@@ -222,56 +128,6 @@ export const splitColumns = (
     else own.push(column);
   }
   return { alike, own };
-};
-
-/**
- * One statement that writes a batch of rows, those with an owner while that one holds them, and returns
- * the ids of what it wrote.
- * For databases with `UPDATE … FROM` and `RETURNING` (PostgreSQL, SQLite from 3.35).
- * @param cast whether parameters carry their type (`?::text`), which PostgreSQL needs.
- */
-export const updateFromValues = (
-  table: UpdatedTable,
-  rows: readonly RowUpdate[],
-  cast: boolean
-): UpdateStatement => {
-  // One row is written as it comes, so that its statement is the same whatever it says.
-  const { alike, own: columns } =
-    rows.length > 1 ? splitColumns(rows) : { alike: {}, own: Object.keys(rows[0]?.set ?? {}) };
-  const typed = (column: string): string => (cast ? `?::${table.columns[column] ?? 'text'}` : '?');
-  const isOwned = rows[0]?.owner !== undefined;
-  const id = cast ? '?::integer' : '?';
-  const owner = cast ? '?::text' : '?';
-  const tuple = `(${[id, ...(isOwned ? [owner] : []), ...columns.map(typed)].join(', ')})`;
-  // Names of their own, so that `id` and `owner` mean the table's everywhere below, and the owner
-  // that a row is expected to have is not taken for the owner that it is to get.
-  const names = [
-    'k_id',
-    ...(isOwned ? ['k_owner'] : []),
-    ...columns.map((column) => `v_${column}`),
-  ];
-  const values = rows.flatMap((row) => [
-    row.id,
-    ...(row.owner === undefined ? [] : [row.owner]),
-    ...columns.map((column) => row.set[column] ?? null),
-  ]);
-  const assignments = [
-    ...Object.keys(alike).map((column) => `?? = ${typed(column)}`),
-    ...columns.map(() => '?? = v.??'),
-  ];
-  return {
-    sql:
-      `WITH v(${names.map(() => '??').join(', ')}) AS (VALUES ${rows.map(() => tuple).join(', ')}) ` +
-      `UPDATE ?? SET ${assignments.join(', ')} FROM v ` +
-      `WHERE id = v.k_id ${isOwned ? 'AND owner = v.k_owner ' : ''}RETURNING id`,
-    bindings: [
-      ...names,
-      ...values,
-      qualified(table),
-      ...Object.entries(alike).flat(),
-      ...columns.flatMap((column) => [column, `v_${column}`]),
-    ],
-  };
 };
 
 /** For `LIKE … ESCAPE '!'`: `%` and `_` of a text mean themselves. */

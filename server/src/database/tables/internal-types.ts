@@ -1,5 +1,7 @@
 import type { Core, UID } from '@strapi/strapi';
+import type { Context, Next } from 'koa';
 import type { App } from '../../app';
+import type { PlainTable } from './plain-tables';
 
 type Attribute = Record<string, unknown>;
 
@@ -8,41 +10,74 @@ type Attribute = Record<string, unknown>;
  */
 
 /** Epoch milliseconds: a number to `strapi.documents`, a bigint to statements, on every database. */
-export const epoch = (): Attribute => ({ type: 'integer', columnType: { type: 'bigInteger' } });
+export const epoch = () => ({
+  type: 'integer' as const,
+  columnType: { type: 'bigInteger' },
+});
 
-export const now = (): Attribute => ({ ...epoch(), default: () => Date.now() });
+export const now = () => ({ ...epoch(), default: () => Date.now() });
 
 /** JSON in a text column: statements read it as it was written, whatever the database's JSON does. */
-export const jsonText = (): Attribute => ({
-  type: 'json',
+export const jsonText = () => ({
+  type: 'json' as const,
   columnType: { type: 'text', args: ['longtext'] },
 });
 
-const PREFIX = 'plugin::switchboard.';
-
-interface InternalType {
+interface InternalType<Attributes> extends Pick<PlainTable, 'indexes'> {
   singularName: string;
   pluralName: string;
   displayName: string;
   collectionName: string;
-  attributes: Record<string, Attribute>;
-  indexes?: { name: string; columns: string[]; type?: 'unique' }[];
+  attributes: Attributes;
 }
+
+/** The value of an attribute's column, as the drivers hand it out. */
+type ValueOf<A> = A extends { type: 'string' | 'text' | 'json' }
+  ? string
+  : A extends { type: 'boolean' }
+    ? boolean | number
+    : A extends { type: 'float' } | { columnType: unknown }
+      ? number | string
+      : number;
+
+/** The column of an attribute; none of a relation, which is seen by the column of its id. */
+type ColumnOf<Name, A> = A extends { type: 'relation' }
+  ? never
+  : A extends { columnName: infer Column extends string }
+    ? Column
+    : Name;
+
+type Columns<Attributes, Filled> = {
+  [Name in keyof Attributes as ColumnOf<Name, Attributes[Name]>]:
+    ValueOf<Attributes[Name]> | (Name extends Filled ? never : null);
+};
+
+/**
+ * A row of a content type of the plugin's. The attributes `Filled` are never null; `Known` are columns
+ * of which more is known than their type.
+ */
+export type InternalRow<Type, Filled, Known = unknown> = Type extends {
+  schema: { attributes: infer Attributes };
+}
+  ? Omit<Columns<Attributes, Filled | 'created_at'>, keyof Known> &
+      Known & { id: number; document_id: string }
+  : never;
 
 /**
  * A content type that only the plugin writes: read with `strapi.documents`, visible to lifecycle
  * subscribers, carried by `strapi export` and `transfer`. Hidden from the content manager and the
  * content-type builder; it has no controller, so no core routes and no actions.
  */
-export const internalType = (type: InternalType): { schema: unknown } => ({
+export const internalType = <const Attributes extends Record<string, Attribute>>({
+  collectionName,
+  attributes,
+  indexes,
+  ...info
+}: InternalType<Attributes>) => ({
   schema: {
     kind: 'collectionType',
-    collectionName: type.collectionName,
-    info: {
-      singularName: type.singularName,
-      pluralName: type.pluralName,
-      displayName: type.displayName,
-    },
+    collectionName,
+    info,
     options: { draftAndPublish: false },
     pluginOptions: {
       'content-manager': { visible: false },
@@ -51,10 +86,10 @@ export const internalType = (type: InternalType): { schema: unknown } => ({
     attributes: {
       // Before what may be long: SQLite reads a row from its beginning.
       created_at: now(),
-      site_instance: { type: 'string', private: true },
-      ...type.attributes,
+      site_instance: { type: 'string' as const, private: true },
+      ...attributes,
     },
-    indexes: type.indexes,
+    indexes,
   },
 });
 
@@ -64,33 +99,6 @@ export const internalType = (type: InternalType): { schema: unknown } => ({
  * plugin's own, under the names that its answers have.
  */
 const UNUSED = ['createdAt', 'updatedAt', 'publishedAt', 'createdBy', 'updatedBy'];
-
-interface HostContentTypes {
-  extend(uid: string, change: (type: { attributes: Record<string, Attribute> }) => void): unknown;
-}
-
-interface HostContext {
-  params: { model?: string };
-  notFound(): unknown;
-}
-
-interface HostRouter {
-  use(path: string, middleware: (ctx: HostContext, next: () => Promise<void>) => unknown): unknown;
-}
-
-/** The host lets administrators read types that it hides; these are read with the plugin's routes. */
-const shutContentManager = (strapi: Core.Strapi, uids: ReadonlySet<string>): void => {
-  const router = strapi.server.router as unknown as HostRouter;
-  for (const path of ['collection-types', 'single-types', 'relations']) {
-    router.use(`/content-manager/${path}/:model`, (ctx, next) =>
-      uids.has(String(ctx.params.model)) ? ctx.notFound() : next()
-    );
-  }
-};
-
-interface GraphqlExtension {
-  shadowCRUD(uid: string): { disable(): unknown };
-}
 
 type Data = Record<string, unknown>;
 
@@ -129,18 +137,23 @@ export const prepareInternalTypes = (
   { strapi, site }: Pick<App, 'strapi' | 'site'>,
   names: readonly string[]
 ): void => {
-  const contentTypes = strapi.get('content-types') as unknown as HostContentTypes;
-  const graphql = strapi.plugin('graphql')?.service('extension') as GraphqlExtension | undefined;
-  for (const name of names) {
-    const uid = `${PREFIX}${name}`;
+  const contentTypes = strapi.get<{
+    extend(uid: string, change: (type: { attributes: Record<string, Attribute> }) => void): unknown;
+  }>('content-types');
+  const graphql = strapi.plugin('graphql')?.service('extension') as
+    { shadowCRUD(uid: string): { disable(): unknown } } | undefined;
+  const uids = new Set(names.map((name) => `plugin::switchboard.${name}`));
+  for (const uid of uids) {
     contentTypes.extend(uid, ({ attributes }) => {
       for (const unused of UNUSED) delete attributes[unused];
-      attributes.site_instance = {
-        ...attributes.site_instance,
-        default: () => site.instance,
-      };
+      attributes.site_instance = { ...attributes.site_instance, default: () => site.instance };
     });
     graphql?.shadowCRUD(uid).disable();
   }
-  shutContentManager(strapi, new Set(names.map((name) => `${PREFIX}${name}`)));
+  // The host lets administrators read types that it hides; these are read with the plugin's routes.
+  for (const path of ['collection-types', 'single-types', 'relations']) {
+    strapi.server.router.use(`/content-manager/${path}/:model`, (ctx: Context, next: Next) =>
+      uids.has(String(ctx.params.model)) ? ctx.notFound() : next()
+    );
+  }
 };

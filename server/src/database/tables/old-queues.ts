@@ -2,6 +2,8 @@ import type { App } from '../../app';
 import type { Database, Tx } from '../db';
 import { withTransientRetry } from '../retry';
 import { SITE_TABLE } from '../site';
+import { qualified } from '../dialects/shared';
+import { unlessMade } from './plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 
 /** A queue that an earlier version kept in columns of its log. */
@@ -10,7 +12,10 @@ export interface OldQueue<Row extends { id: number } = { id: number }> {
   name: string;
   /** The log's table. */
   tableName: string;
-  /** The columns that the log has no more, in the order they can go; the last one says whether all is done. */
+  /**
+   * The columns that the log has no more, in the order they can go; the last one says whether all is done.
+   * `a_if_b` was MySQL's and MariaDB's first column of an index over those rows in which `b` had a value.
+   */
   columns: readonly string[];
   /** Its indexes over them. */
   indexes: readonly string[];
@@ -54,21 +59,17 @@ const dropOld = async (
   { tableName, columns, indexes, tables = [] }: Omit<OldQueue, 'read' | 'insert'>
 ): Promise<void> => {
   const schema = () => strapi.db.getSchemaConnection();
-  const log = db.schema ? `${db.schema}.${tableName}` : tableName;
-  /** Another node that boots at this moment does the same: what counts is that it is gone. */
-  const unlessGone = async (isThere: () => Promise<boolean>, drop: () => PromiseLike<unknown>) => {
-    if (!(await isThere())) return;
-    await withTransientRetry(async () => drop()).catch(async (error: unknown) => {
-      if (await isThere()) throw error;
-    });
-  };
+  const log = qualified({ name: tableName, schema: db.schema });
+  const indexesNow = () => strapi.db.dialect.schemaInspector.getIndexes(tableName);
+  const unlessGone = (isThere: () => Promise<boolean>, drop: () => PromiseLike<unknown>) =>
+    unlessMade(
+      async () => !(await isThere()),
+      () => withTransientRetry(async () => drop())
+    );
   for (const table of tables) await schema().dropTableIfExists(table);
   for (const index of indexes) {
     await unlessGone(
-      async () =>
-        (await strapi.db.dialect.schemaInspector.getIndexes(tableName)).some(
-          (one) => one.name === index
-        ),
+      async () => (await indexesNow()).some(({ name }) => name === index),
       () => schema().alterTable(tableName, (builder) => builder.dropIndex([], index))
     );
   }
@@ -91,11 +92,8 @@ export const moveIntoQueue = async <Row extends { id: number }>(
 ): Promise<void> => {
   const last = old.columns.at(-1) as string;
   if (!(await app.strapi.db.getSchemaConnection().hasColumn(old.tableName, last))) return;
-  await app.db.pool
-    .table(SITE_TABLE)
-    .insert({ name: old.name, value: '0' })
-    .onConflict('name')
-    .ignore();
+  const start = [{ name: old.name, value: '0' }];
+  await app.db.pool.insert(SITE_TABLE, start, { unique: ['name'], then: 'ignore' });
   while (!(await moveSome(app.db, old))) await nextTurn();
   await dropOld(app, old);
 };

@@ -4,34 +4,25 @@ import { rawStatement, rowsOf, table } from '../connection';
 import { errorText } from '../../runtime/text';
 import { qualified } from '../dialects/shared';
 
-/** Another node that boots at this moment does the same: what counts is that it is there now. */
-const unlessThere = async (
-  isThere: () => Promise<boolean>,
-  add: () => PromiseLike<unknown>
+/** Another node that boots at this moment makes the same change: what counts is that it is made. */
+export const unlessMade = async (
+  isMade: () => Promise<boolean>,
+  change: () => PromiseLike<unknown>
 ): Promise<void> => {
-  if (await isThere()) return;
+  if (await isMade()) return;
   try {
-    await add();
+    await change();
   } catch (error) {
-    if (!(await isThere())) throw error;
+    if (!(await isMade())) throw error;
   }
 };
 
 /**
- * The name, before version 0.3, of the first column of an index of only those rows in which another
- * column had a value, on MySQL and MariaDB.
- */
-export const sparseColumn = (column: string, present: string): string => `${column}_if_${present}`;
-
-/**
- * Tables of the plugin that are no content types. The plugin creates and extends them itself, because the
- * host's schema synchronisation drops everything that is not in the schema of the process that boots: an
- * older version running next to a newer one would take the newer one's columns away. Here things are only
- * ever added, so any two versions can share a database.
- *
- * For that to hold, a column that a later version adds is nullable or has a default (older versions
- * insert without it), and neither a column's type nor its meaning ever changes: a new meaning is a
- * new column. The one exception is what `database/tables/old-queues.ts` moves and then drops, once.
+ * Tables of the plugin that are no content types. The plugin creates and extends them itself: the host
+ * drops what is not in the schema of the process that boots, such as the columns of a newer version that
+ * runs next to it. Here things are only ever added, so any two versions can share a database. So a
+ * column that is added later is nullable or has a default, and never changes its type or its meaning.
+ * The one exception is what `database/tables/old-queues.ts` moves and then drops, once.
  */
 
 export interface Column {
@@ -43,13 +34,15 @@ export interface Column {
     /** The value for existing rows, and for inserts that do not name the column. */
     defaultTo?: string | number | boolean;
   };
+  /** A row may have no value. The database lets any be null; this is for `RowOf`. */
+  null?: true;
 }
 
 export interface PlainTable {
   tableName: string;
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
-  indexes?: Index[];
+  indexes?: { name: string; columns: string[]; type?: 'unique' }[];
   /**
    * PostgreSQL: how full inserts fill a page, in percent, unless the table has a setting of its own.
    * Updates of columns in no index have their new rows in the rest, and then change no index.
@@ -57,11 +50,23 @@ export interface PlainTable {
   fillFactor?: number;
 }
 
-interface Index {
-  name: string;
-  columns: string[];
-  type?: 'unique';
+/** The values of a column, as the drivers hand them out. */
+interface Values {
+  increments: number;
+  key: number | string;
+  string: string;
+  text: string;
+  integer: number;
+  biginteger: number | string;
+  boolean: boolean | number;
 }
+
+/** A row of a table; the columns that say so may be null. */
+export type RowOf<Table extends PlainTable> = {
+  [Name in keyof Table['attributes']]:
+    | Values[Table['attributes'][Name]['type']]
+    | (Table['attributes'][Name] extends { null: true } ? null : never);
+};
 
 const addColumn = (
   builder: Knex.TableBuilder,
@@ -69,31 +74,22 @@ const addColumn = (
   { type, column }: Column,
   client: string
 ): void => {
-  if (type === 'key') {
-    // SQLite has the row by the key itself where its type is this very word.
-    if (client === 'sqlite') builder.integer(name).primary();
-    else builder.bigInteger(name).primary();
-    return;
-  }
-  if (type === 'increments') {
-    builder.increments(name, { primaryKey: true });
-    return;
-  }
   const added = {
+    increments: () => builder.increments(name, { primaryKey: true }),
+    // SQLite has the row by the key itself where its type is this very word.
+    key: () => (client === 'sqlite' ? builder.integer(name) : builder.bigInteger(name)).primary(),
     string: () => builder.string(name, ...(column?.args ?? [])),
     text: () => builder.text(name, 'longtext'),
     integer: () => builder.integer(name),
     biginteger: () => builder.bigInteger(name),
     boolean: () => builder.boolean(name),
   }[type]();
+  if (type === 'increments' || type === 'key') return;
   if (column?.defaultTo !== undefined) added.defaultTo(column.defaultTo);
   added.nullable();
 };
 
-/**
- * On PostgreSQL not the host's, which are those of ordinary tables: an owner may have partitioned a large
- * one, docs/scaling.md.
- */
+/** The host lists no indexes of a table that its owner has partitioned; docs/scaling.md. */
 const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<string[]> => {
   if (strapi.db.dialect.client !== 'postgres') {
     const indexes = await strapi.db.dialect.schemaInspector.getIndexes(tableName);
@@ -142,15 +138,14 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
     table(strapi, strapi.db.connection, tableName).columnInfo();
   const indexNames = (): Promise<string[]> => indexNamesOf(strapi, tableName);
 
-  await unlessThere(
+  await unlessMade(
     () => schema().hasTable(tableName),
-    async () => {
-      await schema().createTable(tableName, (builder) => {
+    () =>
+      schema().createTable(tableName, (builder) => {
         for (const [name, column] of Object.entries(attributes)) {
           addColumn(builder, name, column, client);
         }
-      });
-    }
+      })
   );
   if (fillFactor !== undefined && client === 'postgres') {
     await setFillFactor(strapi, tableName, fillFactor);
@@ -158,7 +153,7 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
   const present = await columns();
   for (const [name, column] of Object.entries(attributes)) {
     if (name in present) continue;
-    await unlessThere(
+    await unlessMade(
       async () => name in (await columns()),
       () => schema().alterTable(tableName, (builder) => addColumn(builder, name, column, client))
     );
@@ -167,7 +162,7 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
   for (const index of indexes) {
     const { name, columns: over, type } = index;
     if (known.includes(name)) continue;
-    await unlessThere(
+    await unlessMade(
       async () => (await indexNames()).includes(name),
       () =>
         schema().alterTable(tableName, (builder) => {

@@ -17,10 +17,7 @@ export type FieldShape =
   | { readonly kind: 'component'; readonly many: boolean; readonly shape: Shape }
   | { readonly kind: 'zone'; readonly shapes: ReadonlyMap<string, Shape> };
 
-/**
- * The public attributes of a content type or a component, in their order: nothing that is not named
- * here gets into a payload. `id` and `documentId` come before them.
- */
+/** The public attributes of a content type or a component, after its ids: nothing else is in a payload. */
 export interface Shape {
   readonly fields: readonly (readonly [name: string, field: FieldShape])[];
 }
@@ -41,9 +38,7 @@ export interface Version {
 }
 
 /** Kept by the host: they follow a change and are none. */
-const BOOKKEEPING: ReadonlySet<string> = new Set(
-  'createdAt updatedAt publishedAt firstPublishedAt locale'.split(' ')
-);
+const BOOKKEEPING = 'createdAt updatedAt publishedAt firstPublishedAt locale'.split(' ');
 
 const each = (value: unknown, one: (part: EntryValue) => unknown): unknown => {
   if (Array.isArray(value)) return value.map((part) => one(part as EntryValue));
@@ -81,10 +76,7 @@ const comparablePart = ({ fields }: Shape, part: EntryValue): unknown[] =>
 const isEmpty = (value: unknown): boolean =>
   value === null || value === undefined || (Array.isArray(value) && value.length === 0);
 
-/**
- * The attributes whose value differs: no ids, times or languages. Against nothing: those that have a
- * value. docs/any-content-type.md#changed
- */
+/** The attributes whose value differs from before, or from none. docs/any-content-type.md#changed */
 export const changedFields = (
   { fields }: Shape,
   before: EntryValue | null,
@@ -92,7 +84,7 @@ export const changedFields = (
 ): string[] =>
   fields
     .filter(([name, field]) => {
-      if (BOOKKEEPING.has(name)) return false;
+      if (BOOKKEEPING.includes(name)) return false;
       if (before === null) return !isEmpty(after[name]);
       return !isDeepStrictEqual(
         comparable(field, before[name] ?? null),
@@ -101,10 +93,8 @@ export const changedFields = (
     })
     .map(([name]) => name);
 
-type EntryAction = 'created' | 'updated' | 'published' | 'unpublished' | 'deleted';
-
 interface EntryChange {
-  readonly action: EntryAction;
+  readonly action: 'created' | 'updated' | 'published' | 'unpublished' | 'deleted';
   /** As it is now; of what was deleted or unpublished, as it was last. */
   readonly version: Version;
   readonly changed?: readonly string[];
@@ -122,10 +112,7 @@ export interface DocumentChange {
   readonly rewritten?: boolean;
 }
 
-interface Pair {
-  before?: Version;
-  after?: Version;
-}
+type Pair = Partial<Record<'before' | 'after', Version>>;
 
 type Group = Pair & { draft: Pair };
 
@@ -188,22 +175,15 @@ export type ContentTypeUid = `${string}::${string}`;
 
 export const FILE = 'plugin::upload.file' satisfies ContentTypeUid;
 
-export interface EventAboutEntry {
-  event: string;
-  data: unknown;
-  subject: Subject;
-}
-
 const LABEL_MAX = 200;
 const TEXTS = new Set(['string', 'text', 'email', 'uid']);
-const FIRST_CHOICES = ['name', 'title'];
 
 /** The label for people: its name or title, else the first of its short texts, else its id. */
 const labelOf = ({ fields }: Shape, entry: EntryValue): string => {
   const texts = fields.flatMap(([name, field]) =>
     field.kind === 'scalar' && TEXTS.has(field.type) && name !== 'locale' ? [name] : []
   );
-  const names = [...FIRST_CHOICES.filter((name) => texts.includes(name)), ...texts];
+  const names = [...['name', 'title'].filter((name) => texts.includes(name)), ...texts];
   const label = names.map((name) => lineOf(entry[name], LABEL_MAX)).find((text) => text !== '');
   return label ?? String(entry.documentId);
 };
@@ -213,21 +193,13 @@ export const eventOf = (
   uid: ContentTypeUid,
   shape: Shape,
   { action, version, changed }: EntryChange
-): EventAboutEntry => {
+): { event: string; data: unknown; subject: Subject } => {
   const { locale, status, entry } = version;
-  const subject: Subject = {
-    type: uid,
-    id: String(entry.documentId),
-    label: labelOf(shape, entry),
-  };
+  const subject = { type: uid, id: String(entry.documentId), label: labelOf(shape, entry) };
   const rest = changed === undefined ? {} : { changed };
-  return uid === FILE
-    ? { event: `media.${action}`, data: { media: entry, ...rest }, subject }
-    : {
-        event: `entry.${action}`,
-        data: { content_type: uid, locale, status, entry, ...rest },
-        subject,
-      };
+  if (uid === FILE) return { event: `media.${action}`, data: { media: entry, ...rest }, subject };
+  const data = { content_type: uid, locale, status, entry, ...rest };
+  return { event: `entry.${action}`, data, subject };
 };
 
 type Row = Readonly<Record<string, unknown>>;
@@ -283,8 +255,7 @@ const serializePart = (shape: Shape, row: Row, status: EntryStatus): EntryValue 
 });
 
 /**
- * A row as a full-access token sees it over REST, relations one level deep as `{ documentId }`,
- * components, dynamic zones and media in full. Made of the shape's attributes and of nothing else.
+ * A row as a full-access token sees it over REST, made of the shape's attributes and of nothing else.
  * docs/any-content-type.md#what-a-receiver-gets
  */
 export const serialize = (shape: Shape, row: Row, status: EntryStatus): EntryValue => ({

@@ -10,10 +10,10 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import { firstOrNotFound } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
-import { type PageRequest, readPage } from '../../http/pagination';
+import { type PageRequest, readList } from '../../http/pagination';
 import { seal } from '../../secrets/secret-box';
-import { digestOf, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
-import { locationNamed, noLocation } from '../../stock/locations';
+import { digestOf, type LocationRow } from '../../stock/tables';
+import { locationNamed, locationSummary, noLocation, readLocations } from '../../stock/locations';
 import { definedOf, fieldErrors, type FieldProblem } from '../../http/validation';
 import { disabledBecause } from '../../webhooks/webhook';
 import { type MappedLocation, mappedLocations, settleArrivedConnections } from '../connections';
@@ -48,7 +48,7 @@ const toConnection = (
   group: row.group_name,
   locations: mappedLocations(row).map(({ ref, location: id }) => ({
     ref,
-    location: { id, code: locations.get(id)?.code ?? '', name: locations.get(id)?.name ?? '' },
+    location: locationSummary(id, locations.get(id)),
   })),
   customers: row.customers ?? 'match',
   country: row.country,
@@ -89,11 +89,6 @@ const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNul
 const find = (db: Db, id: number): Promise<ConnectionRow> =>
   firstOrNotFound(rows(db).where({ id }), 'Connection');
 
-const locationsById = async (db: Db): Promise<Map<number, LocationRow>> => {
-  const found = (await db.table(LOCATIONS_TABLE).select('*')) as LocationRow[];
-  return new Map(found.map((row) => [Number(row.id), row]));
-};
-
 const resolve = async (
   db: Db,
   locations: NonNullable<ConnectionInput['locations']>
@@ -117,12 +112,10 @@ export class ConnectionsService {
     await settleArrivedConnections(this.app);
     const db = await this.app.db.current();
     const query = rows(db).select('*').orderBy('id');
-    const { rows: found, meta } = await readPage<ConnectionRow>(db, query, page);
-    const locations = await locationsById(db);
-    return {
-      data: found.map((row) => toConnection(row, locations, this.silentAt(row))),
-      meta,
-    };
+    const locations = await readLocations(db);
+    return readList(db, query, page, (row: ConnectionRow) =>
+      toConnection(row, locations, this.silentAt(row))
+    );
   }
 
   async get(id: number): Promise<Connection> {
@@ -161,7 +154,6 @@ export class ConnectionsService {
         rows(tx).where({ id }).forUpdate(),
         'Connection'
       );
-      const { group_digest: groupBefore } = before;
       const row = await this.change(id, {
         ...definedOf(rest),
         ...(rest.active !== undefined && { disabled_reason: null }),
@@ -169,8 +161,8 @@ export class ConnectionsService {
         ...(group !== undefined && groupColumns(group)),
         ...(locations !== undefined && { locations: await resolve(tx, locations) }),
       });
-      if (row.group_digest !== groupBefore) {
-        await regroup(tx, this.app, id, [groupBefore, row.group_digest]);
+      if (row.group_digest !== before.group_digest) {
+        await regroup(tx, this.app, id, [before.group_digest, row.group_digest]);
       }
       // A new location or group may be what records of this connection were waiting for.
       if (locations !== undefined || group !== undefined) await wakeConnection(tx, this.app, id);
@@ -210,7 +202,7 @@ export class ConnectionsService {
   }
 
   private async shaped(db: Db, row: ConnectionRow): Promise<Connection> {
-    return toConnection(row, await locationsById(db), this.silentAt(row));
+    return toConnection(row, await readLocations(db), this.silentAt(row));
   }
 
   private change(id: number, values: Record<string, unknown>): Promise<ConnectionRow> {

@@ -12,15 +12,16 @@ import {
   type SimulatedMovement,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { minorDigits } from '../../../../shared/currencies';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 import { firstOrNotFound, withTransientRetry } from '../../database/retry';
+import { findInChunks } from '../../database/written-rows';
 import { offsetOf, type PageRequest, paginationMeta, readPage } from '../../http/pagination';
-import { debugLog, isoTime, isoTimeOrNull } from '../../runtime/text';
+import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
+import { namedItems } from '../../stock/items';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
-import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE } from '../../stock/tables';
+import { locationSummary, readLocations } from '../../stock/locations';
 import { compareStored } from '../closings';
 import {
   attaching,
@@ -31,12 +32,12 @@ import {
   unattachedSales,
 } from '../customers';
 import { externalDigest } from '../intake/accept';
-import { readCounted } from '../sales-figures';
+import { type Counted, readCounted } from '../sales-figures';
+import { timesOf } from '../processing/process';
 import { getRecordStore } from '../processing/record-store';
-import { wokenLine } from '../processing/waits';
+import { readStored } from '../processing/resolve';
 import { recordMatcher } from '../rules/record-match';
-import { type EventState, linesOf, type PosRecord, stateAfter } from '../rules/records';
-import { readRecord } from '../rules/validate';
+import { isWaiting, linesOf, type PosRecord, stateAfter } from '../rules/records';
 import {
   CONNECTIONS_TABLE,
   flagsOf,
@@ -51,9 +52,7 @@ import type { PosEventsQuery } from './inputs';
 /** As it is stored; `at` in epoch milliseconds. */
 type StoredHandling = Omit<RecordHandling, 'at'> & { at: number };
 
-type HandledRow = Pick<PosEventRow, 'id' | 'by_hand'>;
-
-const storedOf = ({ by_hand: stored }: HandledRow): StoredHandling[] =>
+const storedOf = ({ by_hand: stored }: PosEventRow): StoredHandling[] =>
   JSON.parse(stored ?? '[]') as StoredHandling[];
 
 /**
@@ -63,16 +62,13 @@ const storedOf = ({ by_hand: stored }: HandledRow): StoredHandling[] =>
  */
 const noteHandling = async (
   tx: Tx,
-  row: HandledRow,
+  row: PosEventRow,
   action: RecordAction,
   madeBy: string | null
 ): Promise<void> => {
   const handling: StoredHandling = { action, made_by: madeBy, at: Date.now() };
-  const kept = [...storedOf(row), handling].slice(-HANDLINGS_KEPT);
-  await tx
-    .table(POS_EVENTS_TABLE)
-    .where({ id: row.id })
-    .update({ by_hand: JSON.stringify(kept) });
+  const kept = JSON.stringify([...storedOf(row), handling].slice(-HANDLINGS_KEPT));
+  await tx.table(POS_EVENTS_TABLE).where({ id: row.id }).update({ by_hand: kept });
 };
 
 /** How many refunds of one sale are named. */
@@ -82,8 +78,9 @@ type Relative = Pick<PosEventRow, 'id' | 'connection_id' | 'external_id' | 'coun
 
 const related = ({ id, external_id }: Relative): RelatedRecord => ({ id: Number(id), external_id });
 
-const saleOf = ({ counted }: Relative): number | null =>
-  counted === null ? null : readCounted(counted, { kind: 'refund', connection: 0, at: 0 }).sale;
+/** The amounts of a live sale or refund in the figures. */
+const moneyOf = ({ counted }: Pick<PosEventRow, 'counted'>): Counted | null =>
+  counted === null ? null : readCounted(counted);
 
 /** Others of its refund group: of its own connection, and those that money says belong to it. */
 const readRelatives = async (
@@ -100,7 +97,9 @@ const readRelatives = async (
     .limit(REFUNDS_NAMED)) as Relative[];
   const isOwn = (one: Relative): boolean => Number(one.connection_id) === Number(row.connection_id);
   const belongs = (one: Relative): boolean =>
-    kind === 'refund' ? saleOf(one) === Number(row.id) : saleOf(row) === Number(one.id);
+    kind === 'refund'
+      ? moneyOf(one)?.sale === Number(row.id)
+      : moneyOf(row)?.sale === Number(one.id);
   return rows.filter((one) => isOwn(one) || belongs(one)).map(related);
 };
 
@@ -109,11 +108,10 @@ const relationsOf = async (
   db: Db,
   row: PosEventRow
 ): Promise<Pick<PosEventDetail, 'contact' | 'sale' | 'refunds'>> => {
-  const purchase = (await db
+  const purchase: Pick<PurchaseRow, 'contact_id'> | undefined = await db
     .table(PURCHASES_TABLE)
-    .select('contact_id')
     .where({ event_id: row.id })
-    .first()) as Pick<PurchaseRow, 'contact_id'> | undefined;
+    .first('contact_id');
   const [sale] = row.kind === 'refund' ? await readRelatives(db, row, 'sale') : [];
   return {
     contact: purchase?.contact_id ? { id: purchase.contact_id } : null,
@@ -122,22 +120,16 @@ const relationsOf = async (
   };
 };
 
-interface StoredClosing {
-  comparison: ClosingComparison;
-  summary: ClosingSummary;
-}
-
 /** How closings compare, by the ids of their events. */
-const closingsOf = async (db: Db, ids: readonly number[]): Promise<Map<number, StoredClosing>> => {
-  if (ids.length === 0) return new Map();
-  const rows = (await db
-    .table(POS_CLOSINGS_TABLE)
-    .whereIn('event_id', [...ids])) as PosClosingRow[];
+const closingsOf = async (db: Db, ids: readonly number[]) => {
+  const rows = await findInChunks<PosClosingRow>(ids, (some) =>
+    db.table(POS_CLOSINGS_TABLE).whereIn('event_id', some)
+  );
   return new Map(
-    rows.map((row): [number, StoredClosing] => {
+    rows.map((row) => {
       const comparison = JSON.parse(row.result) as ClosingComparison;
       const { missing = [], unexpected = [], unexpected_count: all, differences } = comparison;
-      const summary = {
+      const summary: ClosingSummary = {
         from: isoTime(Number(row.from_at)),
         to: isoTime(Number(row.to_at)),
         missing: missing.length,
@@ -145,7 +137,7 @@ const closingsOf = async (db: Db, ids: readonly number[]): Promise<Map<number, S
         ...(all !== undefined && { unexpected_listed: unexpected.length }),
         differences,
       };
-      return [Number(row.event_id), { comparison, summary }];
+      return [Number(row.event_id), { comparison, summary }] as const;
     })
   );
 };
@@ -156,40 +148,31 @@ const CHUNK = 50;
 
 type Row = Pick<PosEventRow, 'id' | 'kind' | 'external_id' | 'counted' | 'received_at' | 'body'>;
 
-interface FoundRecords {
-  /** Newest first. */
-  ids: number[];
-  /** When the oldest record was received that was looked at; null: there was none. */
-  searchedFrom: string | null;
-}
-
 /**
  * Looks for a text in the newest records that filters leave. A whole id is found however old it is.
  * @param filtered  of the log's table, without columns and order
+ * @returns ids, newest first, and when the oldest record was received that was looked at
  */
 const searchRecords = async (
   db: Db,
   filtered: Knex.QueryBuilder,
   search: string
-): Promise<FoundRecords> => {
-  const matches = recordMatcher(search, minorDigits);
-  const byId = (await filtered
-    .clone()
-    .where({ external_digest: externalDigest(search) })
-    .select('id')) as { id: number }[];
-  const found = new Set(byId.map(({ id }) => Number(id)));
+): Promise<{ ids: number[]; searchedFrom: string | null }> => {
+  const matches = recordMatcher(search);
+  const byId = filtered.clone().where({ external_digest: externalDigest(search) });
+  const found = new Set(((await byId.pluck('id')) as number[]).map(Number));
   const slice = new TimeSlice();
   let oldest: Row | undefined;
   let bytes = 0;
   for (let seen = 0; seen < RECORDS_SEARCHED && bytes < BYTES_SEARCHED; seen += CHUNK) {
-    const query = filtered.clone().select('id').orderBy('id', 'desc').limit(CHUNK);
+    const query = filtered.clone().orderBy('id', 'desc').limit(CHUNK);
     if (oldest) query.where('id', '<', oldest.id);
-    const ids = ((await query) as { id: number }[]).map(({ id }) => Number(id));
-    const rows = (await db
+    const ids: number[] = await query.pluck('id');
+    const rows: Row[] = await db
       .table(POS_EVENTS_TABLE)
       .select('id', 'kind', 'external_id', 'counted', 'received_at', 'body')
       .whereIn('id', ids)
-      .orderBy('id', 'desc')) as Row[];
+      .orderBy('id', 'desc');
     for (const row of rows) {
       // A closing's body is nothing but ids of others.
       const body = row.kind === 'closing' ? null : row.body;
@@ -239,9 +222,8 @@ const listed = async (db: Db, rows: readonly Joined[], graceMs: number): Promise
       events.push(toPosEvent(row, facts));
       continue;
     }
-    const bodies = db.table(POS_EVENTS_TABLE).where({ id });
-    const whole = (await bodies.first('body')) as Pick<PosEventRow, 'body'> | undefined;
-    events.push(toPosEvent({ ...row, body: whole?.body ?? '' }, facts));
+    const [body = ''] = await db.table(POS_EVENTS_TABLE).where({ id }).pluck('body');
+    events.push(toPosEvent({ ...row, body }, facts));
     await nextTurn();
   }
   return events;
@@ -251,41 +233,28 @@ const listed = async (db: Db, rows: readonly Joined[], graceMs: number): Promise
 const simulatedOf = async (db: Db, row: PosEventRow): Promise<SimulatedMovement[]> => {
   const lines = JSON.parse(row.simulated ?? '[]') as LedgerLine[];
   if (lines.length === 0) return [];
-  const itemIds = [...new Set(lines.map(({ item }) => item))];
-  const items = (await db.table(ITEMS_TABLE).whereIn('id', itemIds)) as ItemRow[];
-  const locations = (await db.table(LOCATIONS_TABLE)) as LocationRow[];
-  const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
-  const places = new Map(locations.map((one) => [Number(one.id), one]));
-  return lines.map((line) => {
-    const place = places.get(line.location);
-    return {
-      type: line.type,
-      sku: skus.get(line.item) ?? line.sku ?? '',
-      location: { id: line.location, code: place?.code ?? '', name: place?.name ?? '' },
-      effective_at: isoTime(line.at),
-      quantity: line.quantity,
-      effect: line.effect,
-      reason: line.reason,
-    };
-  });
+  const ids = lines.map(({ item }) => item);
+  const items = await namedItems(db, ids);
+  const locations = await readLocations(db);
+  return lines.map((line) => ({
+    type: line.type,
+    sku: items.get(line.item)?.sku ?? line.sku ?? '',
+    location: locationSummary(line.location, locations.get(line.location)),
+    effective_at: isoTime(line.at),
+    quantity: line.quantity,
+    effect: line.effect,
+    reason: line.reason,
+  }));
 };
 
-const filtered = (
-  db: Db,
-  {
-    state,
-    kind,
-    connection,
-    external_id: externalId,
-    customer_error: unattached,
-  }: Omit<PosEventsQuery, 'page' | 'per_page'>
-): Knex.QueryBuilder => {
+const filtered = (db: Db, filter: Omit<PosEventsQuery, 'page' | 'per_page'>): Knex.QueryBuilder => {
+  const { state, kind, connection, external_id: externalId } = filter;
   const query = db.table(POS_EVENTS_TABLE);
   if (state !== undefined) query.whereIn('state', state);
   if (kind !== undefined) query.where({ kind });
   if (connection !== undefined) query.where({ connection_id: connection });
   if (externalId !== undefined) query.where({ external_digest: externalDigest(externalId) });
-  if (unattached) query.whereIn('id', unattachedSales(db));
+  if (filter.customer_error) query.whereIn('id', unattachedSales(db));
   if (kind === 'closing') {
     // Few among many: they are found by a table of their own.
     const closings = db.table(POS_CLOSINGS_TABLE).select('event_id');
@@ -325,11 +294,11 @@ export class PosEventsService {
   async list({ q, page, per_page, ...filter }: PosEventsQuery): Promise<Page<PosEvent>> {
     const db = await this.app.db.current();
     const { ids, meta } = await idsOfPage(db, filtered(db, filter), q, { page, per_page });
-    const rows = (await withConnection(db)
+    const rows: Joined[] = await withConnection(db)
       .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
       .whereIn('e.id', ids)
-      .orderBy('e.id', 'desc')) as Joined[];
-    return { data: await listed(db, rows, this.graceMs()), meta };
+      .orderBy('e.id', 'desc');
+    return { data: await listed(db, rows, timesOf(this.app).graceMs), meta };
   }
 
   async get(id: number): Promise<PosEventDetail> {
@@ -340,7 +309,8 @@ export class PosEventsService {
     );
     const closing = (await closingsOf(db, idsOf([row], 'closing'))).get(id);
     const customerError = (await customerErrors(db, [id])).get(id);
-    const facts = { graceMs: this.graceMs(), closing: closing?.summary, customerError };
+    const { graceMs } = timesOf(this.app);
+    const facts = { graceMs, closing: closing?.summary, customerError };
     return {
       ...toPosEvent(row, facts),
       body: row.body,
@@ -352,10 +322,7 @@ export class PosEventsService {
     };
   }
 
-  /**
-   * Processes an event again now; one that failed starts over.
-   * @param madeBy  who has it done
-   */
+  /** Processes an event again now; one that failed starts over. @param madeBy  who has it done */
   async reprocess(id: number, madeBy: string | null): Promise<PosEventDetail> {
     const { kind } = await this.get(id);
     if (kind === 'closing') await withTransientRetry(() => compareStored(this.app, id));
@@ -363,11 +330,10 @@ export class PosEventsService {
       const row = await lockedRow(tx, id);
       await noteHandling(tx, row, 'reprocessed', madeBy);
       await retryAttaching(tx, this.app, id);
-      this.app.db.afterCommit(() => attaching(this.app).wake());
+      tx.onCommit(() => attaching(this.app).wake());
       if (kind === 'closing') return;
       const state = row.state === 'failed' ? stateAfter(row.state, 'pending') : row.state;
-      await getRecordStore(this.app).startAgain(tx, row, state);
-      this.announceWoken(id);
+      await getRecordStore(this.app).startAgain(tx, row, { state, tries: 0, error: null });
     });
     return this.get(id);
   }
@@ -382,44 +348,25 @@ export class PosEventsService {
       const row = await lockedRow(tx, id);
       if (row.kind !== 'refund' || row.state !== 'held') return false;
       await noteHandling(tx, row, 'accepted_without_sale', madeBy);
-      await getRecordStore(this.app).acceptOne(tx, row);
-      this.announceWoken(id);
+      await getRecordStore(this.app).startAgain(tx, row, { accepted_at: this.app.clock.now() });
       return true;
     });
     return accepted ? this.get(id) : null;
   }
-
-  private graceMs(): number {
-    return this.app.options.pos.refundGraceHours * 3_600_000;
-  }
-
-  private announceWoken(id: number): void {
-    this.app.db.afterCommit(() => {
-      debugLog(this.app.strapi)?.(wokenLine(id));
-      getRecordStore(this.app).announce();
-    });
-  }
 }
 
-/** Test mode parks nothing, but what it did not know would be parked once the connection is live. */
-const WITH_UNKNOWN: readonly EventState[] = [
-  'needs_mapping',
-  'partially_applied',
-  'simulated',
-  'held',
-];
+/**
+ * True if lines of an event may wait for something; only then is its body looked at in lists. Test mode
+ * parks nothing, but what it did not know would be parked once the connection is live.
+ */
+const mayWait = ({ state }: PosEventRow): boolean => isWaiting(state) || state === 'simulated';
 
-/** True if lines of an event may wait for something; only then is its body looked at in lists. */
-const mayWait = ({ state }: Pick<PosEventRow, 'state'>): boolean => WITH_UNKNOWN.includes(state);
+const ignoredOf = ({ ignored }: PosEventRow): number[] => JSON.parse(ignored ?? '[]') as number[];
 
-/** Lines that a mapping says to ignore. */
-const ignoredOf = ({ ignored }: Pick<PosEventRow, 'ignored'>): number[] =>
-  JSON.parse(ignored ?? '[]') as number[];
-
-const recordOf = ({ kind, body, received_at: at }: PosEventRow): PosRecord | null => {
-  if (kind === 'closing') return null;
-  const reading = readRecord(kind, Buffer.from(body, 'utf8'), { receivedAtMs: Number(at) });
-  return reading.ok ? reading.record : null;
+const recordOf = (row: PosEventRow): PosRecord | null => {
+  if (row.kind === 'closing') return null;
+  const reading = readStored(row.kind, row);
+  return reading.ok ? reading.value : null;
 };
 
 /** The unknown values of an event's lines, from its stored state. */
@@ -437,28 +384,16 @@ const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
   return located ? lines : [...lines, { line: null, location_ref: row.location_ref ?? '' }];
 };
 
-/** Which sale a held refund waits for, and until when: one without lines until it comes. */
+/** The sale that a held refund waits for, and until when: one without lines until it comes. */
 const holdOf = (
   row: PosEventRow,
   graceMs: number
 ): Pick<PosEvent, 'held_until' | 'waiting_for_sale'> => {
   const record = row.state === 'held' ? recordOf(row) : null;
   if (record?.kind !== 'refund') return { held_until: null, waiting_for_sale: null };
-  const { lines, saleExternalId } = record;
-  return {
-    held_until: lines === null ? null : isoTime(Number(row.received_at) + graceMs),
-    waiting_for_sale: saleExternalId,
-  };
-};
-
-/** The amount of a live sale or refund in the figures. */
-const moneyOf = ({
-  kind,
-  counted,
-}: Pick<PosEventRow, 'kind' | 'counted'>): { currency: string; amount: bigint } | null => {
-  if (counted === null || (kind !== 'sale' && kind !== 'refund')) return null;
-  const { currency, amount } = readCounted(counted, { kind, connection: 0, at: 0 });
-  return { currency, amount };
+  const until = isoTime(Number(row.received_at) + graceMs);
+  const { lines, saleExternalId: sale } = record;
+  return { held_until: lines === null ? null : until, waiting_for_sale: sale };
 };
 
 /** The facts that a record is shown with, in addition to its row. */

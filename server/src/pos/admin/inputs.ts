@@ -1,8 +1,12 @@
 import { z } from '@strapi/utils';
 import { isSupportedCountry } from 'libphonenumber-js';
 import {
+  CONNECTION_MODES,
+  CONNECTION_SCOPES,
   CONNECTION_TYPES,
   CUSTOMER_RULES,
+  POS_EVENT_KINDS,
+  POS_EVENT_STATES,
   SALES_GROUPS,
   SILENCE_LIMITS,
   WEEKDAYS,
@@ -12,9 +16,6 @@ import { identifier, locationName } from '../../stock/inputs';
 import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { daysBetween, isDay } from '../rules/days';
 import { BEGINNING, END } from '../rules/open-hours';
-import { CONNECTION_MODES, EVENT_KINDS, EVENT_STATES, SCOPES } from '../rules/records';
-
-/** zod schemas of the admin routes of connections and POS events. */
 
 /** As an answer has a location, too, so that it may be sent back. */
 const locationOrAnswered = z.union(
@@ -44,23 +45,16 @@ const days = z
     coded('must not name a day twice', 'named_twice')
   );
 
+const timeOfDay = (form: RegExp, rule: string) =>
+  z.string().refine((text) => form.test(text), coded(rule, 'time_of_day'));
+
 const openHours = z
   .array(
     z
       .strictObject({
         days,
-        from: z
-          .string()
-          .refine(
-            (text) => BEGINNING.test(text),
-            coded('must be a time of day, such as 09:00', 'time_of_day')
-          ),
-        to: z
-          .string()
-          .refine(
-            (text) => END.test(text),
-            coded('must be a time of day, such as 18:00, or 24:00', 'time_of_day')
-          ),
+        from: timeOfDay(BEGINNING, 'must be a time of day, such as 09:00'),
+        to: timeOfDay(END, 'must be a time of day, such as 18:00, or 24:00'),
       })
       .refine(({ from, to }) => from !== to, {
         path: ['to'],
@@ -74,7 +68,7 @@ const openHours = z
 const fields = {
   name: labelText(),
   type: z.enum(CONNECTION_TYPES),
-  scopes: z.array(z.enum(SCOPES)).transform((list) => [...new Set(list)]),
+  scopes: z.array(z.enum(CONNECTION_SCOPES)).transform((list) => [...new Set(list)]),
   mode: z.enum(CONNECTION_MODES),
   group: identifier.nullable(),
   locations,
@@ -114,9 +108,9 @@ export const posEventsQuery = z.object({
   state: z
     .string()
     .transform((text) => text.split(','))
-    .pipe(z.array(z.enum(EVENT_STATES)).max(EVENT_STATES.length))
+    .pipe(z.array(z.enum(POS_EVENT_STATES)).max(POS_EVENT_STATES.length))
     .optional(),
-  kind: z.enum(EVENT_KINDS).optional(),
+  kind: z.enum(POS_EVENT_KINDS).optional(),
   connection,
   external_id: z.string().min(1).max(512).optional(),
   /** Sales alone whose customer could not be attached to a contact. */
@@ -137,19 +131,23 @@ const day = z
 /** No report needs more than a few years at once. */
 const MAX_DAYS = 1_100;
 
-const inOrder = ({ from, to }: { from: string; to: string }): boolean => from <= to;
-const notTooLong = ({ from, to }: { from: string; to: string }): boolean =>
-  daysBetween(from, to) < MAX_DAYS;
-const ORDER = { path: ['to'], ...coded('must not be before from', 'before_from') };
-const LENGTH = {
-  path: ['to'],
-  ...coded(`must be less than ${MAX_DAYS} days after from`, 'too_large', { maximum: MAX_DAYS }),
+const checkRange = (
+  { from, to }: Record<'from' | 'to', string>,
+  context: Pick<z.RefinementCtx, 'addIssue'>
+): void => {
+  const wrong = (rule: ReturnType<typeof coded>) =>
+    context.addIssue({ code: 'custom', path: ['to'], ...rule });
+  if (from > to) wrong(coded('must not be before from', 'before_from'));
+  if (daysBetween(from, to) >= MAX_DAYS) {
+    const maximum = { maximum: MAX_DAYS };
+    wrong(coded(`must be less than ${MAX_DAYS} days after from`, 'too_large', maximum));
+  }
 };
 
-/** Days of the shop's time zone, both included. */
+/** Days of the shop's time zone, both included; `YYYY-MM-DD`. */
 const range = { from: day, to: day };
 
-export const salesSummaryQuery = z.object(range).refine(inOrder, ORDER).refine(notTooLong, LENGTH);
+export const salesSummaryQuery = z.object(range).superRefine(checkRange);
 
 export const salesDaysQuery = z
   .object({
@@ -160,10 +158,9 @@ export const salesDaysQuery = z
     format: z.enum(['json', 'csv']).default('json'),
     pieces: flag.optional(),
   })
-  .refine(inOrder, ORDER)
-  .refine(notTooLong, LENGTH);
+  .superRefine(checkRange);
 
 export type CreateConnection = z.infer<typeof createConnectionInput>;
 export type UpdateConnection = z.infer<typeof updateConnectionInput>;
-export type RefusalsQuery = z.infer<typeof refusalsQuery>;
+export type SalesQuery = Omit<z.infer<typeof salesDaysQuery>, 'format'>;
 export type PosEventsQuery = z.infer<typeof posEventsQuery>;

@@ -9,7 +9,7 @@ import {
 } from '../../../../shared/contracts/pos-mapping';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { whereContains } from '../../database/contains';
-import { firstOrNotFound, withTransientRetry } from '../../database/retry';
+import { firstOrNotFound } from '../../database/retry';
 import { pageQuery, type PageRequest, readPage } from '../../http/pagination';
 import { fieldError, LARGEST_ID } from '../../http/validation';
 import { isoTime } from '../../runtime/text';
@@ -20,21 +20,18 @@ import { ItemsService } from '../../stock/items-service';
 import { locationFromInput } from '../../stock/locations';
 import { findProducts } from '../../stock/products';
 import { type Big, type ItemRow, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
-import { getRecordStore } from '../processing/record-store';
-import { wakeMapped, wakeTwice } from '../processing/waits';
+import { twice, wakeMapped, wakeTwice } from '../processing/waits';
 import {
-  type ConnectionRow,
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
   POS_MAPPINGS_TABLE,
   POS_WAITS_TABLE,
   type PosMappingRow,
 } from '../tables';
+import { connectionsOf } from '../connections';
 import { connectionWait, mappingDigest } from '../mappings';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
-
-/** zod schemas of the routes of the mapping inbox. */
 
 export const inboxQuery = z.object({
   ...pageQuery,
@@ -85,21 +82,11 @@ type Resolve = z.infer<typeof resolveInput>;
 type Target = Resolve['to'];
 
 /** The target of a mapping; without an item and a location it ignores lines. */
-interface Destination {
-  item_id: number | null;
-  location_id: number | null;
-  /** The item was made for it. */
-  made_item: boolean;
-  /** The item was archived, and was brought back for it. */
-  revived_item: boolean;
-}
+type Destination = Pick<PosMappingRow, 'item_id' | 'location_id' | 'made_item' | 'revived_item'>;
 
-const NOWHERE: Destination = {
-  item_id: null,
-  location_id: null,
-  made_item: false,
-  revived_item: false,
-};
+const NOWHERE = { item_id: null, location_id: null, made_item: false, revived_item: false };
+
+const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
 
 /** Makes an item for a value; one of that SKU that was archived comes back. */
 const makeItem = async (
@@ -111,17 +98,15 @@ const makeItem = async (
   const given = create === true ? {} : create;
   const sku = given.sku ?? value;
   const gtin = given.gtin ?? (kind === 'gtin' ? value : null);
-  const known = (await tx
+  const known: ItemRow | undefined = await tx
     .table(ITEMS_TABLE)
     .where({ sku_digest: skuDigest(sku) })
     .whereNotNull('archived_at')
-    .first()) as ItemRow | undefined;
+    .first();
   if (known) {
-    const { id } = await new ItemsService(app).updateItem(Number(known.id), {
-      archived: false,
-      ...(given.name !== undefined && { name: given.name }),
-      ...(given.low_at !== undefined && { low_at: given.low_at }),
-    });
+    const { name, low_at } = given;
+    const change = { archived: false, name, low_at } as const;
+    const { id } = await new ItemsService(app).updateItem(Number(known.id), change);
     return { ...NOWHERE, item_id: id, revived_item: true };
   }
   const { id } = await new ItemsService(app).createItem({
@@ -160,17 +145,13 @@ const destinationOf = async (
 };
 
 /**
- * The mapping holds no more; its records are worked on again. The item that it made or brought back is
- * archived, unless it is a product's that it made. One that was there before has a history of its own,
- * which stays: of that item only those lines are taken back that the mapping decided.
+ * Ends a mapping. The item that it made or brought back is archived, unless it made it of a product. An
+ * item that was there before loses only those lines that the mapping decided.
  * @returns the records that are worked on again
  */
 const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[]> => {
   const id = Number(row.id);
-  await tx
-    .table(POS_MAPPINGS_TABLE)
-    .where({ id })
-    .update({ active_digest: null, undone_at: Date.now() });
+  await mappings(tx).where({ id }).update({ active_digest: null, undone_at: Date.now() });
   const item = Number(row.item_id);
   const items = new ItemsService(app);
   // One of the site's own products is for sale without any mapping.
@@ -179,16 +160,7 @@ const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[
   if (row.revived_item || (item && row.made_item && !(await isOfProduct()))) {
     await items.archiveItem(item);
   }
-  const records = await wakeMapped(tx, app, id);
-  app.db.afterCommit(() => {
-    // Once more: a record may have been applied by it meanwhile.
-    getRecordStore(app).detached(() =>
-      withTransientRetry(() => app.db.transaction((later) => wakeMapped(later, app, id))).catch(
-        () => app.log.warn(`switchboard: the records of the mapping ${id} were not looked at again`)
-      )
-    );
-  });
-  return records;
+  return twice(tx, app, (now) => wakeMapped(now, app, id));
 };
 
 interface InboxRow {
@@ -204,23 +176,14 @@ interface InboxRow {
 
 type ByKind = UnknownValue['by_kind'];
 
-type MappingWithNames = PosMappingRow & {
-  sku: string | null;
-  item_name: string | null;
-  location_code: string;
-  location_name: string;
-};
+type MappingWithNames = PosMappingRow &
+  Record<'sku' | 'item_name', string | null> &
+  Record<'location_code' | 'location_name', string>;
 
-const namesOf = async (db: Db, ids: readonly number[]): Promise<Map<number, string>> => {
-  const rows = (await db
-    .table(CONNECTIONS_TABLE)
-    .select('id', 'name')
-    .whereIn('id', [...new Set(ids)])) as Pick<ConnectionRow, 'id' | 'name'>[];
-  return new Map(rows.map(({ id, name }) => [Number(id), name]));
-};
-
-const toMapping = (row: MappingWithNames, connections: ReadonlyMap<number, string>): Mapping => {
-  const connection = row.connection_id === null ? null : Number(row.connection_id);
+const toMapping = (
+  row: MappingWithNames,
+  connectionOf: Awaited<ReturnType<typeof connectionsOf>>
+): Mapping => {
   const to = (): Mapping['to'] => {
     if (row.location_id !== null) {
       const id = Number(row.location_id);
@@ -234,8 +197,7 @@ const toMapping = (row: MappingWithNames, connections: ReadonlyMap<number, strin
     id: Number(row.id),
     kind: row.kind,
     value: row.value,
-    connection:
-      connection === null ? null : { id: connection, name: connections.get(connection) ?? '' },
+    connection: row.connection_id === null ? null : connectionOf(row.connection_id),
     to: to(),
     made_by: row.made_by,
     created_at: isoTime(Number(row.created_at)),
@@ -262,8 +224,6 @@ const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, 
   }
   return kinds;
 };
-
-const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
 
 /** Earlier mappings of the same value: their records stayed where they were, and named it too. */
 const replacedBy = async (
@@ -296,34 +256,24 @@ export class MappingInboxService {
       .max({ last_at: 'at' })
       .count({ records: '*' })
       .sum({ pieces: 'pieces' })
-      .orderBy([
-        { column: 'last_at', order: 'desc' },
-        { column: 'inbox_digest', order: 'asc' },
-      ]);
+      .orderBy('last_at', 'desc')
+      .orderBy('inbox_digest');
     if (kind !== undefined) query.where({ kind });
     if (search) whereContains(this.app.db, query, ['value'], search);
     const { rows, meta } = await readPage<InboxRow>(db, query, request);
-    const names = await namesOf(
-      db,
-      rows.map((row) => Number(row.connection_id))
-    );
-    const kinds = await kindsOf(
-      db,
-      rows.map((row) => row.inbox_digest)
-    );
-    const data = rows.map((row): UnknownValue => {
-      const id = Number(row.connection_id);
-      return {
-        kind: row.kind,
-        value: row.value,
-        ...(row.kind === 'location_ref' && { connection: { id, name: names.get(id) ?? '' } }),
-        records: Number(row.records),
-        by_kind: kinds.get(row.inbox_digest) ?? noneOfAnyKind(),
-        pieces: Number(row.pieces ?? 0),
-        first_at: isoTime(Number(row.first_at)),
-        last_at: isoTime(Number(row.last_at)),
-      };
-    });
+    const connectionOf = await connectionsOf(db, rows);
+    const digests = rows.map((row) => row.inbox_digest);
+    const kinds = await kindsOf(db, digests);
+    const data = rows.map((row): UnknownValue => ({
+      kind: row.kind,
+      value: row.value,
+      ...(row.kind === 'location_ref' && { connection: connectionOf(row.connection_id) }),
+      records: Number(row.records),
+      by_kind: kinds.get(row.inbox_digest) ?? noneOfAnyKind(),
+      pieces: Number(row.pieces ?? 0),
+      first_at: isoTime(Number(row.first_at)),
+      last_at: isoTime(Number(row.last_at)),
+    }));
     return { data, meta };
   }
 
@@ -352,10 +302,8 @@ export class MappingInboxService {
         .where({ inbox_digest: digest })
         .count({ records: '*' })
         .sum({ pieces: 'pieces' })) as { records: Big; pieces: Big | null }[];
-      const reached = {
-        records: Number(waiting?.records ?? 0),
-        pieces: Number(waiting?.pieces ?? 0),
-      };
+      const { records = 0, pieces } = waiting ?? {};
+      const reached = { records: Number(records), pieces: Number(pieces ?? 0) };
       const destination = await destinationOf(tx, this.app, input, !preview);
       if (preview) return { id: null, ...reached };
       // The records of an earlier one stay where they are: from now on the value means something else.
@@ -379,8 +327,7 @@ export class MappingInboxService {
 
   /**
    * Takes a mapping back, with those of the same value that it replaced: their records wait again, and
-   * what they did to the shelves is reversed. An item that one of them made or brought back is archived.
-   * One that was undone already stays so.
+   * what they did to the shelves is reversed. One that was undone already stays so.
    * @throws NotFoundError (404)
    */
   undo(id: number): Promise<{ id: number; records: number }> {
@@ -410,10 +357,7 @@ export class MappingInboxService {
       .whereNotNull('m.active_digest')
       .orderBy('m.id', 'desc');
     const { rows, meta } = await readPage<MappingWithNames>(db, query, request);
-    const names = await namesOf(
-      db,
-      rows.flatMap(({ connection_id: id }) => (id === null ? [] : [Number(id)]))
-    );
-    return { data: rows.map((row) => toMapping(row, names)), meta };
+    const connectionOf = await connectionsOf(db, rows);
+    return { data: rows.map((row) => toMapping(row, connectionOf)), meta };
   }
 }

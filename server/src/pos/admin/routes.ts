@@ -3,16 +3,16 @@ import type { PosEventDetail } from '../../../../shared/contracts/pos';
 import { adminApi } from '../../access/admin-actions';
 import { maySee, nameOfAdminUser } from '../../access/current-admin-user';
 import type { App } from '../../app';
-import type { FeatureRoutes, RouteConfig } from '../../feature';
-import { conflict, endpoint } from '../../http/endpoint';
+import type { FeatureRoutes } from '../../feature';
+import { endpoint } from '../../http/endpoint';
 import { type ControllerFactory, forbidStoring } from '../../http/guarded-route';
 import { listQuery } from '../../http/pagination';
-import { refusal } from '../../runtime/refusal';
+import { Refused } from '../../runtime/refusal';
 import { getRefusals } from '../intake/refusals';
 import { tills } from '../intake/requests';
+import { TILL_ROUTES } from '../intake/wire';
 import { readSales, readTotals, salesCsv, shopDay } from '../sales-figures';
 import { PUBLISHED_SCHEMAS } from '../rules/schemas';
-import { ASKING_KINDS, RECORD_KINDS } from '../rules/records';
 import { ConnectionsService } from './connections-service';
 import { PosEventsService } from './events-service';
 import {
@@ -24,14 +24,6 @@ import {
   updateConnectionInput,
 } from './inputs';
 import { inboxQuery, MappingInboxService, resolveInput, undoInput } from './mapping-inbox';
-
-/** Tills bring their own authentication; the host's must not stand before it. */
-const open = (method: RouteConfig['method'], path: string, handler: string): RouteConfig => ({
-  method,
-  path,
-  handler,
-  config: { auth: false },
-});
 
 /** The very documents that validate; a copy could come apart from them. */
 const schemas: ControllerFactory = () =>
@@ -112,7 +104,7 @@ const sales = {
       request.ctx.type = 'text/csv; charset=utf-8';
       const name = `sales-by-${group}-${from}-${to}.csv`;
       request.ctx.set('Content-Disposition', `attachment; filename="${name}"`);
-      return salesCsv(group, data, { pieces, names: meta.names });
+      return salesCsv(group, data, meta, pieces);
     }
   ),
   shopDay: endpoint('GET /shop-day', { may: 'sales.read' }, ({ app }) => shopDay(app)),
@@ -150,7 +142,7 @@ const shownTo = async (
   return { id, event_id, kind, state };
 };
 
-const NOT_HELD = refusal(
+const NOT_HELD = new Refused(
   'Only a refund that is held can be accepted without its sale.',
   'not_held'
 );
@@ -176,7 +168,7 @@ const events = {
     async ({ app, ctx, id }) => {
       const service = new PosEventsService(app);
       const record = await service.acceptWithoutSale(id('Event'), nameOfAdminUser(ctx));
-      return record ? shownTo(app, ctx, record) : conflict(ctx, NOT_HELD);
+      return record ? shownTo(app, ctx, record) : NOT_HELD;
     }
   ),
 };
@@ -190,15 +182,13 @@ const api = adminApi({
 });
 
 export const routes: FeatureRoutes = {
-  pos: [
-    open('GET', '/ping', 'tills.ping'),
-    ...RECORD_KINDS.map((kind) => open('POST', `/${kind}`, `tills.${kind}`)),
-    ...RECORD_KINDS.map((kind) => open('GET', `/schema/${kind}`, `pos-schemas.${kind}`)),
-    ...ASKING_KINDS.map((kind) => open('POST', `/${kind}`, `tills.${kind}`)),
-    open('GET', '/schema/batch', 'pos-schemas.batch'),
-    open('POST', '/closing', 'tills.closing'),
-    open('GET', '/schema/closing', 'pos-schemas.closing'),
-  ],
+  // Tills bring their own authentication; the host's must not stand before it.
+  pos: TILL_ROUTES.map(([method, path, handler]) => ({
+    method,
+    path,
+    handler,
+    config: { auth: false },
+  })),
   admin: api.routes,
 };
 

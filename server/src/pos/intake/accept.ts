@@ -1,16 +1,15 @@
-import type { Detached } from '../../database/connection';
-import { isDuplicate, isInfrastructureFault, withTransientRetry } from '../../database/retry';
+import { isInfrastructureFault } from '../../database/retry';
 import { inSpan, measures } from '../../observability/measures';
+import { createGathering } from '../../runtime/background-work';
 import { debugEach } from '../../runtime/text';
-import { nextTurn } from '../../runtime/event-loop';
 import { digestOf } from '../../stock/tables';
 import { type CountJudge, openCountJudge } from '../../stock/counts';
 import { lookUpItems } from '../../stock/items';
 import type { Place } from '../../stock/ledger';
 import { defaultLocation } from '../../stock/locations';
 import { type MappedLocation, mappedLocations } from '../connections';
-import { loadMappings, type NamedLocation } from '../mappings';
-import { getRecordStore } from '../processing/record-store';
+import { loadMappings } from '../mappings';
+import { getRecordStore, type RecordStore } from '../processing/record-store';
 import { writePlaces } from '../processing/resolve';
 import {
   type ClosingRecord,
@@ -42,6 +41,8 @@ export interface Submission<R extends PosRecord | ClosingRecord = PosRecord> {
   key: string;
   receivedAtMs: number;
 }
+
+type AnySubmission = Submission<PosRecord | ClosingRecord>;
 
 export const externalDigest = (externalId: string): string => digestOf(`id:${externalId}`);
 
@@ -100,14 +101,6 @@ const locate = (submission: Submission, fallback: number): Candidate => {
   return { ...base, locationId: named?.location ?? null };
 };
 
-/** The location by which the inbox maps it, where its connection's own map does not. */
-const unmappedLocation = ({ submission, locationId }: Candidate): NamedLocation[] => {
-  const { connection, record } = submission;
-  return locationId === null && record.locationRef !== null
-    ? [{ connection: Number(connection.id), ref: record.locationRef }]
-    : [];
-};
-
 /** Finds out what stocktakes count. @returns who judges them, one after the other */
 const openJudge = async (
   tx: Tx,
@@ -118,12 +111,17 @@ const openJudge = async (
   const names = stocktakes.flatMap(({ submission }) => linesOf(submission.record));
   const { lookup } = await lookUpItems(tx, app, names, 'leave');
   const unknown = names.filter((name) => lookup(name) === null);
-  const mappings = await loadMappings(tx, unknown, stocktakes.flatMap(unmappedLocation));
+  // The inbox maps the locations that the connection's own map does not.
+  const locations = stocktakes.flatMap(({ submission: { connection, record }, locationId }) =>
+    locationId === null && record.locationRef !== null
+      ? [{ connection: Number(connection.id), ref: record.locationRef }]
+      : []
+  );
+  const mappings = await loadMappings(tx, unknown, locations);
   const places: Record<ConnectionMode, Place[]> = { live: [], test: [] };
   for (const stocktake of stocktakes) {
     const { connection, record } = stocktake.submission;
-    const [unmapped] = unmappedLocation(stocktake);
-    const to = unmapped && mappings.ofLocation(unmapped.connection, unmapped.ref);
+    const to = mappings.ofLocation(Number(connection.id), record.locationRef ?? '');
     const location = stocktake.locationId ?? to?.location ?? null;
     stocktake.counted = linesOf(record).map((line): PlacedLine => {
       const item = lookup(line) ?? mappings.ofLine(line)?.item ?? null;
@@ -162,16 +160,18 @@ export interface Passed extends Candidate {
   stale: StaleLine[];
 }
 
+interface Duplicate {
+  outcome: 'duplicate';
+  eventId: number;
+  state: EventState;
+  mismatch: boolean;
+  mode: ConnectionMode;
+  stale: StaleLine[];
+}
+
 export type Acceptance =
   | { outcome: 'accepted'; eventId: number; stale: StaleLine[] }
-  | {
-      outcome: 'duplicate';
-      eventId: number;
-      state: EventState;
-      mismatch: boolean;
-      mode: ConnectionMode;
-      stale: StaleLine[];
-    }
+  | Duplicate
   | { outcome: 'invalid'; issue: BodyIssue }
   | { outcome: 'stale'; stale: StaleLine[] };
 
@@ -186,8 +186,11 @@ const judgeOne = (candidate: Candidate, judge: CountJudge | null): Passed | Acce
   return verdict.accepted ? { ...candidate, stale } : { outcome: 'stale', stale };
 };
 
-/** The row of a new event, whatever its kind. @param passed  of one that is to be applied */
-export const rowOf = (submission: Submission<PosRecord | ClosingRecord>, passed?: Passed) => {
+/**
+ * The row of a new event, whatever its kind, without the columns that are null until it is processed.
+ * @param passed  of one that is to be applied
+ */
+export const rowOf = (submission: AnySubmission, passed?: Passed) => {
   const { connection, record } = submission;
   const flags: EventFlag[] = record.clockAhead ? ['clock_ahead'] : [];
   if (passed?.refIgnored) flags.push('location_ignored');
@@ -206,19 +209,14 @@ export const rowOf = (submission: Submission<PosRecord | ClosingRecord>, passed?
     occurred_ms: record.occurredAtMs,
     effective_at: record.effectiveMs,
     received_at: submission.receivedAtMs,
-    processed_at: null as number | null,
     location_ref: record.locationRef,
     location_id: passed?.locationId ?? null,
     only_location_id: passed?.onlyLocationId ?? null,
-    items: null,
     stale: JSON.stringify(passed?.stale ?? []),
-    simulated: null,
-    counted: null,
     counted_places: passed?.counted ? writePlaces(passed.counted.map(({ place }) => place)) : null,
     body: submission.body,
     body_digest: submission.bodyDigest,
     tries: 0,
-    error: null,
   };
 };
 
@@ -233,11 +231,15 @@ const ANSWERED = [
   'stale',
 ] as const satisfies readonly (keyof PosEventRow)[];
 
-type StoredEvents = ReadonlyMap<string, Pick<PosEventRow, (typeof ANSWERED)[number]>>;
+export type StoredEvent = Pick<PosEventRow, (typeof ANSWERED)[number]>;
+type StoredEvents = ReadonlyMap<string, StoredEvent>;
 
 /** The events that have the ids of these submissions, by their keys. */
-const findStored = async (tx: Tx, submissions: readonly Submission[]): Promise<StoredEvents> => {
-  const rows: Pick<PosEventRow, (typeof ANSWERED)[number]>[] = await tx
+export const findStored = async (
+  tx: Tx,
+  submissions: readonly AnySubmission[]
+): Promise<StoredEvents> => {
+  const rows: StoredEvent[] = await tx
     .table(POS_EVENTS_TABLE)
     .select(...ANSWERED)
     .whereIn('connection_id', [...new Set(submissions.map(({ connection }) => connection.id))])
@@ -248,26 +250,18 @@ const findStored = async (tx: Tx, submissions: readonly Submission[]): Promise<S
   return new Map(rows.map((row) => [`${row.connection_id}/${row.external_digest}`, row]));
 };
 
-const answerOf = (
-  submission: Submission,
-  accepted: Passed | undefined,
-  stored: StoredEvents
-): Acceptance => {
-  const row = stored.get(submission.key);
-  if (!row) throw new Error('An accepted record is not in its transaction.');
-  const eventId = Number(row.id);
-  if (accepted?.submission === submission) {
-    return { outcome: 'accepted', eventId, stale: accepted.stale };
-  }
-  return {
-    outcome: 'duplicate',
-    eventId,
-    state: row.state,
-    mismatch: row.body_digest !== submission.bodyDigest,
-    mode: row.mode,
-    stale: JSON.parse(row.stale || '[]') as StaleLine[],
-  };
-};
+/** The acceptance of a record whose id was taken. */
+export const duplicateOf = (
+  { bodyDigest }: AnySubmission,
+  { id, state, mode, body_digest: digest, stale }: StoredEvent
+): Duplicate => ({
+  outcome: 'duplicate',
+  eventId: Number(id),
+  state,
+  mismatch: digest !== bodyDigest,
+  mode,
+  stale: JSON.parse(stale || '[]') as StaleLine[],
+});
 
 /**
  * The outcome that one record would have if it were sent now; locks nothing and writes nothing.
@@ -278,8 +272,8 @@ export const judgeUnlocked = async (
   app: App,
   submission: Submission
 ): Promise<Passed | Acceptance> => {
-  const known = await findStored(tx, [submission]);
-  if (known.size > 0) return answerOf(submission, undefined, known);
+  const known = (await findStored(tx, [submission])).get(submission.key);
+  if (known) return duplicateOf(submission, known);
   const { candidates, judge } = await locateAll(tx, app, [submission], { lock: false });
   const [candidate] = candidates;
   if (!candidate) throw new Error('A record was not located.');
@@ -289,16 +283,14 @@ export const judgeUnlocked = async (
 /** Writes records into the log, and queues them. @returns them and those with the ids of the others */
 const store = async (
   tx: Tx,
-  app: App,
+  records: RecordStore,
   submissions: readonly Submission[],
   passed: readonly Passed[]
 ): Promise<StoredEvents> => {
-  const records = getRecordStore(app);
   await tx.insert(
     POS_EVENTS_TABLE,
     passed.map((one) => rowOf(one.submission, one))
   );
-  tx.onCommit(records.announce);
   // Read again for their ids, which not every database gives for many rows at once.
   const stored = await findStored(tx, submissions);
   await records.enqueue(
@@ -313,28 +305,18 @@ const store = async (
   return stored;
 };
 
-/** Marks events in the log whose id came again with another body; marked ones stay. */
-const flagMismatches = async (
-  tx: Tx,
-  acceptances: readonly Acceptance[],
-  stored: StoredEvents
-): Promise<void> => {
-  const flagged = new Set(
-    [...stored.values()].flatMap(({ id, payload_mismatch: is }) => (is ? [Number(id)] : []))
-  );
-  const ids = acceptances.flatMap((one) =>
-    one.outcome === 'duplicate' && one.mismatch && !flagged.has(one.eventId) ? [one.eventId] : []
-  );
-  if (ids.length === 0) return;
-  await tx.table(POS_EVENTS_TABLE).whereIn('id', ids).update({ payload_mismatch: true });
-};
-
 /**
- * Accepts records, all in one transaction, each with an answer of its own (docs/tills.md#answers).
+ * Accepts records, all in one transaction, each with an answer of its own (docs/tills.md#answers). It is
+ * run again if another process took an id a moment ago: then the record is a duplicate.
+ * @param records  where they are queued
  * @throws the database's error; then nothing of the batch is accepted, and it may be tried again
  */
-export const acceptBatch = (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> =>
-  app.db.transaction(async (tx) => {
+export const acceptBatch = (
+  app: App,
+  submissions: readonly Submission[],
+  records = getRecordStore(app)
+): Promise<Acceptance[]> =>
+  app.db.unique(async (tx) => {
     const known = await findStored(tx, submissions);
     const fresh = submissions.filter((one) => !known.has(one.key));
     const { candidates, judge } = await locateAll(tx, app, fresh, { lock: true });
@@ -353,141 +335,66 @@ export const acceptBatch = (app: App, submissions: readonly Submission[]): Promi
     }
     await judge?.save();
     const stored =
-      passed.size === 0 ? known : await store(tx, app, submissions, [...passed.values()]);
-    const acceptances = submissions.map(
-      (one) => refused.get(one) ?? answerOf(one, passed.get(one.key), stored)
-    );
-    if (acceptances.some((one) => one.outcome === 'duplicate' && one.mismatch)) {
-      await flagMismatches(tx, acceptances, stored);
+      passed.size === 0 ? known : await store(tx, records, submissions, [...passed.values()]);
+    const mismatched = new Set<number>();
+    const acceptances = submissions.map((one): Acceptance => {
+      const refusal = refused.get(one);
+      if (refusal) return refusal;
+      const row = stored.get(one.key);
+      if (!row) throw new Error('An accepted record is not in its transaction.');
+      const accepted = passed.get(one.key);
+      if (accepted?.submission === one) {
+        return { outcome: 'accepted', eventId: Number(row.id), stale: accepted.stale };
+      }
+      const duplicate = duplicateOf(one, row);
+      if (duplicate.mismatch && !row.payload_mismatch) mismatched.add(duplicate.eventId);
+      return duplicate;
+    });
+    if (mismatched.size > 0) {
+      const rows = tx.table(POS_EVENTS_TABLE).whereIn('id', [...mismatched]);
+      await rows.update({ payload_mismatch: true });
     }
     return acceptances;
   });
 
 /**
- * The log's lines about a till's record at the level `debug`, in the order in which it happens: the
- * answered `event_id`, states and times, and nothing that the till sent.
- * docs/operations.md#one-record-in-the-log.
+ * The log's line about a record at the level `debug`: the answered `event_id`, and nothing that the till
+ * sent. docs/operations.md#one-record-in-the-log.
  */
-
 const acceptedLine = ({ connection, record }: Submission, given: Acceptance): string => {
+  const sent = `${record.kind} of connection ${connection.id}`;
   switch (given.outcome) {
     case 'accepted':
-      return `POS event ${given.eventId} accepted: ${record.kind} of connection ${connection.id}`;
+      return `POS event ${given.eventId} accepted: ${sent}`;
     case 'duplicate':
       return `POS event ${given.eventId} was sent again by connection ${connection.id}`;
-    case 'invalid':
-      return `${record.kind} of connection ${connection.id} refused: schema_invalid`;
-    case 'stale':
-      return `${record.kind} of connection ${connection.id} refused: stale_count`;
+    default:
+      return `${sent} refused: ${given.outcome === 'stale' ? 'stale_count' : 'schema_invalid'}`;
   }
-};
-
-interface Waiting<In, Out> {
-  input: In;
-  resolve(output: Out): void;
-  reject(error: unknown): void;
-}
-
-/** One input's own result: it fails or succeeds by itself, independent of the others of its batch. */
-type Settled<Out> = { ok: true; value: Out } | { ok: false; error: unknown };
-
-/**
- * Gathers what is waiting at the same moment into one piece of work: while one batch is under way,
- * the next one fills up. Nobody waits for company: a lone input starts at once.
- */
-export const createBatcher = <In, Out>(
-  detached: Detached,
-  limit: number,
-  work: (inputs: readonly In[]) => Promise<Settled<Out>[]>
-): ((input: In) => Promise<Out>) => {
-  const waiting: Waiting<In, Out>[] = [];
-  let running = false;
-
-  const settle = (
-    { resolve, reject }: Waiting<In, Out>,
-    result: Settled<Out> | undefined
-  ): void => {
-    if (result === undefined) reject(new Error('The batch gave no result for this input.'));
-    else if (result.ok) resolve(result.value);
-    else reject(result.error);
-  };
-
-  const run = async (): Promise<void> => {
-    while (waiting.length > 0) {
-      const batch = waiting.splice(0, limit);
-      try {
-        const results = await work(batch.map(({ input }) => input));
-        batch.forEach((one, index) => settle(one, results[index]));
-      } catch (error) {
-        for (const one of batch) one.reject(error);
-      }
-    }
-    running = false;
-  };
-
-  return (input) =>
-    new Promise<Out>((resolve, reject) => {
-      waiting.push({ input, resolve, reject });
-      if (running) return;
-      running = true;
-      // A macrotask later: what arrived in this tick of the event loop goes along.
-      detached(() => setImmediate(() => void run()));
-    });
 };
 
 /** Records that share one commit at most. */
 const BATCH = 100;
 
-const TRIES = 5;
-
-/** Runs it again if another process took an id a moment ago: then the record is a duplicate. */
-export const retryingTaken = async <T>(work: () => Promise<T>): Promise<T> => {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await withTransientRetry(work);
-    } catch (error) {
-      if (attempt >= TRIES || !isDuplicate(error)) throw error;
-    }
-  }
-};
-
-const accept = async (app: App, submissions: readonly Submission[]): Promise<Acceptance[]> => {
-  const acceptances = await retryingTaken(() => acceptBatch(app, submissions));
-  debugEach(app.strapi, submissions.entries(), ([index, one]) =>
-    acceptedLine(one, acceptances[index] as Acceptance)
-  );
-  return acceptances;
-};
-
 /** Accepts a record; resolves after its commit. */
 export type Ingestion = (submission: Submission) => Promise<Acceptance>;
 
 /**
- * Records that wait at the same moment share one transaction (a commit is the wall). One that cannot
- * be stored never fails its neighbours: then each is tried by itself.
+ * Records that wait at the same moment share one transaction: a commit is the wall. One that cannot be
+ * stored never fails its neighbours.
  */
-export const createIngestion = (app: App, detached: Detached): Ingestion => {
-  const ingest = createBatcher<Submission, Acceptance>(detached, BATCH, async (submissions) => {
-    try {
-      const values = await accept(app, submissions);
-      return values.map((value) => ({ ok: true, value }));
-    } catch (error) {
-      if (submissions.length === 1 || isInfrastructureFault(error)) {
-        return submissions.map(() => ({ ok: false, error }));
-      }
-    }
-    const results: Settled<Acceptance>[] = [];
-    for (const one of submissions) {
-      await nextTurn();
-      try {
-        const [value] = await accept(app, [one]);
-        results.push({ ok: true, value: value as Acceptance });
-      } catch (error) {
-        results.push({ ok: false, error });
-      }
-    }
-    return results;
-  });
+export const createIngestion = (app: App): Ingestion => {
+  const records = getRecordStore(app);
+  const ingest = createGathering<Submission, Acceptance>(
+    async (submissions) => {
+      const acceptances = await acceptBatch(app, submissions, records);
+      debugEach(app.strapi, submissions.entries(), ([index, one]) =>
+        acceptedLine(one, acceptances[index] as Acceptance)
+      );
+      return acceptances;
+    },
+    { limit: BATCH, detached: app.detached, isShared: isInfrastructureFault }
+  );
   return (submission) => {
     const { connection, record } = submission;
     const attributes = {

@@ -1,25 +1,30 @@
-import type { Context } from 'koa';
 import type {
   CatalogueAnswer,
   RecordStatus,
   TillMovement,
   Validated,
 } from '../../../../shared/contracts/till-answers';
-import { findInChunks } from '../../database/written-rows';
 import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
 import { isoTime } from '../../runtime/text';
+import { namedItems } from '../../stock/items';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
 import { type CatalogueQuery, readCatalogue } from '../../stock/catalogue';
 import { defaultLocation } from '../../stock/locations';
 import { productFieldsText } from '../../stock/products';
-import { digestOf, ITEMS_TABLE } from '../../stock/tables';
+import { digestOf } from '../../stock/tables';
 import type { CatalogueRequest } from '../rules/envelopes';
-import { groupOf, type MappedLocation, mappedLocations } from '../connections';
+import { groupOf, mappedLocations } from '../connections';
 import { timesOf, workOut } from '../processing/process';
 import { type ProcessingContext, unknownLines } from '../processing/resolve';
 import { type EventFlag, stateAfter } from '../rules/records';
-import { type ConnectionRow, flagsOf, POS_EVENTS_TABLE, type PosEventRow } from '../tables';
+import {
+  type ConnectionRow,
+  flagsOf,
+  POS_EVENTS_TABLE,
+  type PosEventRow,
+  posEventTable,
+} from '../tables';
 import {
   type Acceptance,
   externalDigest,
@@ -28,22 +33,17 @@ import {
   rowOf,
   type Submission,
 } from './accept';
-import { answer, answerOfAcceptance, hasScope, schemaInvalid } from './wire';
+import { answerOfAcceptance, hasScope, schemaInvalid } from './wire';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
 /** Rules of what a connection gets to know of movements. */
-interface TellingRules {
-  mapped: readonly MappedLocation[];
-  /** It has the scope `stock:read`. */
-  withQuantity: boolean;
-}
-
-const rulesOf = (connection: ConnectionRow): TellingRules => ({
+const rulesOf = (connection: ConnectionRow) => ({
   mapped: mappedLocations(connection),
   withQuantity: hasScope(connection, 'stock:read'),
 });
 
+type TellingRules = ReturnType<typeof rulesOf>;
 type Line = Pick<LedgerLine, 'location' | 'quantity' | 'effect' | 'quantityAfter'>;
 
 const movementAnswer = (
@@ -65,16 +65,19 @@ const movementAnswers = async (
   lines: readonly LedgerLine[],
   rules: TellingRules
 ): Promise<TillMovement[]> => {
-  const items = await findInChunks<{ id: number; sku: string }>(
-    lines.map(({ item }) => item),
-    (some) => db.table(ITEMS_TABLE).select('id', 'sku').whereIn('id', some)
+  const ids = lines.map(({ item }) => item);
+  const items = await namedItems(db, ids);
+  return lines.map((line) =>
+    movementAnswer(items.get(line.item)?.sku ?? line.sku ?? '', line, rules)
   );
-  const skus = new Map(items.map(({ id, sku }) => [Number(id), sku]));
-  return lines.map((line) => movementAnswer(skus.get(line.item) ?? line.sku ?? '', line, rules));
 };
 
 /** An id that no event has yet: of two counts of one time, the later arrival wins. */
 const PREVIEW_ID = 2_147_483_647;
+
+const NO_COLUMNS = Object.fromEntries(
+  Object.keys(posEventTable.attributes).map((column) => [column, null])
+);
 
 type Unknown = Validated['unknown'][number];
 
@@ -89,19 +92,9 @@ const unknownOf = (work: ProcessingContext): Unknown[] => {
   return [...new Map(all.map((one) => [JSON.stringify(one), one])).values()];
 };
 
-const previewOfNew = async (
-  tx: Tx,
-  app: App,
-  { connection }: Submission,
-  passed: Passed
-): Promise<Validated> => {
-  // As it would be stored.
-  const row: PosEventRow = {
-    ...{ took: null, refunded: null, money_left: null, ignored: null },
-    ...{ accepted_at: null, by_hand: null },
-    ...rowOf(passed.submission, passed),
-    id: PREVIEW_ID,
-  };
+const previewOfNew = async (tx: Tx, app: App, passed: Passed): Promise<Validated> => {
+  const { connection } = passed.submission;
+  const row = { ...NO_COLUMNS, ...rowOf(passed.submission, passed), id: PREVIEW_ID } as PosEventRow;
   const { batch } = await workOut(tx, app, [row], {
     connections: await groupOf(tx, Number(connection.id)),
     times: timesOf(app),
@@ -145,7 +138,7 @@ export const previewOf = (app: App, submission: Submission): Promise<Validated> 
       const verdict = await judgeUnlocked(tx, app, submission);
       return 'outcome' in verdict
         ? previewOfKnown(submission, verdict)
-        : previewOfNew(tx, app, submission, verdict);
+        : previewOfNew(tx, app, verdict);
     })
   );
 
@@ -183,16 +176,15 @@ const movementsOf = async (
 };
 
 /**
- * Answers what became of records of the connection, in the order asked
- * (docs/tills.md#what-became-of-a-record). Written as text, a record after the other: a hundred of a
+ * The answer to what became of records of the connection, in the order asked
+ * (docs/tills.md#what-became-of-a-record). As JSON text, a record after the other: a hundred of a
  * thousand lines each would hold the event loop.
  */
-export const answerStatus = async (
+export const statusText = async (
   app: App,
-  ctx: Context,
   connection: ConnectionRow,
   ids: readonly string[]
-): Promise<void> => {
+): Promise<string> => {
   const db = await app.db.current();
   const rules = rulesOf(connection);
   const rows = (await db
@@ -222,8 +214,7 @@ export const answerStatus = async (
     if (slice.isOver()) await slice.next();
     texts.push(JSON.stringify(await statusOf(id)));
   }
-  answer(ctx, 200, `{"ok":true,"records":[${texts.join(',')}]}`);
-  ctx.type = 'application/json';
+  return `{"ok":true,"records":[${texts.join(',')}]}`;
 };
 
 /** A location as the catalogue names it; the single store has no name for its own. */
@@ -259,10 +250,7 @@ const readCursor = (cursor: string | null, origin: string): CatalogueQuery['afte
 /** Entries of stock in one answer: what a connection of hundreds of locations gets has fewer items. */
 const ENTRIES = 20_000;
 
-/**
- * A page of the catalogue (docs/tills.md#the-catalogue).
- * @throws Refusal if the cursor is none
- */
+/** A page of the catalogue (docs/tills.md#the-catalogue). @throws Refusal if the cursor is none */
 export const answerCatalogue = async (
   app: App,
   connection: ConnectionRow,
@@ -277,17 +265,13 @@ export const answerCatalogue = async (
   });
   return {
     ok: true,
-    items: page.items.map(({ quantities, ...item }) => ({
-      sku: item.sku,
-      gtin: item.gtin,
-      name: item.name,
-      price: item.price,
-      currency: item.currency,
+    items: page.items.map(({ quantities, deleted, ...item }) => ({
+      ...item,
       stock: shelves.map(({ ref, location }) => ({
         location_ref: ref,
         quantity: quantities.get(location) ?? 0,
       })),
-      deleted: item.deleted,
+      deleted,
     })),
     cursor: `${page.last}.${origin}${page.epoch}`,
     has_more: page.hasMore,

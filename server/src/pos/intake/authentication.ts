@@ -1,8 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import type { Detached } from '../../database/connection';
-import { type ClientAddress, socketLimit } from '../../net/client-address';
+import { createGathering } from '../../runtime/background-work';
 import { errorText } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
 import {
@@ -20,7 +19,6 @@ import {
   POS_EVENTS_TABLE,
   POS_WAITS_TABLE,
 } from '../tables';
-import { createBatcher } from './accept';
 import { isMissingTable, notReady, Refusal } from './wire';
 import type { App } from '../../app';
 
@@ -33,16 +31,6 @@ const SIGNATURE_HEADER = 'x-pos-signature';
 const TIMESTAMP = /^[1-9]\d{0,11}$/;
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
 
-const digest = (secret: string, timestamp: string, body: Uint8Array): Buffer =>
-  createHmac('sha256', secret).update(`${timestamp}\n`, 'utf8').update(body).digest();
-
-/**
- * The value of `X-POS-Signature`: `sha256=` and the hex HMAC-SHA256 of `timestamp`, a newline and
- * the exact body bytes, keyed with the secret's UTF-8 bytes (the whole string, prefix included).
- */
-export const signBody = (secret: string, timestamp: string, body: Uint8Array): string =>
-  `sha256=${digest(secret, timestamp, body).toString('hex')}`;
-
 interface SignedRequest {
   /** `X-POS-Timestamp` exactly as received. */
   timestamp: string;
@@ -53,12 +41,17 @@ interface SignedRequest {
 }
 
 /**
- * True if the signature fits. The hex may be in either case. The HMAC is worked out even for a
- * malformed header and compared in constant time, so the answer's time tells nothing.
+ * True if the signature is `sha256=` and the hex HMAC-SHA256 of the timestamp, a newline and the exact
+ * body bytes, keyed with the secret's UTF-8 bytes (the whole string, prefix included). The hex may be in
+ * either case. The HMAC is worked out even for a malformed header and compared in constant time, so the
+ * answer's time tells nothing.
  */
-export const verifySignature = (secret: string, request: SignedRequest): boolean => {
-  const expected = digest(secret, request.timestamp, request.body);
-  const hex = SIGNATURE.exec(request.signature ?? '')?.[1];
+export const verifySignature = (
+  secret: string,
+  { timestamp, signature, body }: SignedRequest
+): boolean => {
+  const expected = createHmac('sha256', secret).update(`${timestamp}\n`).update(body).digest();
+  const hex = SIGNATURE.exec(signature ?? '')?.[1];
   const given = hex === undefined ? Buffer.alloc(expected.length) : Buffer.from(hex, 'hex');
   return timingSafeEqual(expected, given) && hex !== undefined;
 };
@@ -66,22 +59,9 @@ export const verifySignature = (secret: string, request: SignedRequest): boolean
 const DUMMY_SECRET = 'no connection has this secret';
 
 /**
- * Spends what a verification costs, for a request whose key is unknown: how long the answer takes
- * must not tell which keys exist.
- */
-export const spendVerification = (request: SignedRequest): void => {
-  verifySignature(DUMMY_SECRET, request);
-};
-
-type TimestampVerdict =
-  | { ok: true; timestamp: string; skewSeconds: number }
-  /** `skewSeconds` is null if the header is missing or unreadable. */
-  | { ok: false; skewSeconds: number | null };
-
-/**
  * Judges `X-POS-Timestamp` against the server's clock. The skew is the sender's clock minus ours,
- * in whole seconds: positive when the till is ahead. A skew of exactly the window passes.
- *
+ * in whole seconds: positive when the till is ahead, null if the header is missing or unreadable. A skew
+ * of exactly the window passes.
  * @param header  the header as received; undefined when missing or sent more than once
  * @param nowMs  the server's time in epoch milliseconds
  */
@@ -89,19 +69,13 @@ export const judgeTimestamp = (
   header: string | undefined,
   nowMs: number,
   windowSeconds: number = LIMITS.timestampWindowSeconds
-): TimestampVerdict => {
+): { ok: true; skewSeconds: number } | { ok: false; skewSeconds: number | null } => {
   if (header === undefined || !TIMESTAMP.test(header)) return { ok: false, skewSeconds: null };
   const skewSeconds = Number(header) - Math.floor(nowMs / 1000);
-  return Math.abs(skewSeconds) <= windowSeconds
-    ? { ok: true, timestamp: header, skewSeconds }
-    : { ok: false, skewSeconds };
+  return { ok: Math.abs(skewSeconds) <= windowSeconds, skewSeconds };
 };
 
-export interface SignedHeaders {
-  key: string | undefined;
-  timestamp: string | undefined;
-  signature: string | undefined;
-}
+export type SignedHeaders = Record<'key' | 'timestamp' | 'signature', string | undefined>;
 
 /** Each undefined if it is missing or was sent more than once. */
 export const signedHeaders = ({ headersDistinct }: IncomingMessage): SignedHeaders => {
@@ -122,7 +96,7 @@ export const requireConnection = (
   signed: SignedRequest | null
 ): ConnectionRow => {
   if (!row || row.deleted_at !== null) {
-    if (signed) spendVerification(signed);
+    if (signed) verifySignature(DUMMY_SECRET, signed);
     throw new Refusal('unknown_key', 'X-POS-Key is missing or is no key of this site.');
   }
   if (row.revoked_at !== null) {
@@ -198,22 +172,37 @@ export class ConnectionLookup {
   private checking: Promise<void> | null = null;
   private readonly load: (digest: string) => Promise<ConnectionRow | null>;
 
-  constructor(
-    private readonly app: App,
-    private readonly detached: Detached
-  ) {
-    this.load = createBatcher<string, ConnectionRow | null>(detached, 200, async (digests) => {
-      const found = new Map((await this.read(digests)).map((row) => [row.key_digest, row]));
-      return digests.map((digest) => ({ ok: true, value: found.get(digest) ?? null }));
-    });
+  constructor(private readonly app: App) {
+    this.load = createGathering<string, ConnectionRow | null>(
+      async (digests) => {
+        let rows = await this.read(digests);
+        if (rows.some((row) => hasArrived(app, row))) {
+          await settleArrivedConnections(app);
+          rows = await this.read(digests);
+        }
+        const found = new Map(rows.map((row) => [row.key_digest, row]));
+        return digests.map((digest) => found.get(digest) ?? null);
+      },
+      { limit: 200, detached: app.detached }
+    );
   }
 
   /** @throws Refusal `not_ready` (503) if a table is missing. Asks at most once a second. */
   async requireReady(): Promise<void> {
     if (Date.now() < this.readyUntil) return;
-    this.checking ??= this.detached(() => this.check()).finally(() => {
-      this.checking = null;
-    });
+    this.checking ??= this.app
+      .detached(async () => {
+        const db = await this.app.db.current();
+        try {
+          for (const name of TABLES) await db.table(name).select('id').limit(1);
+          this.readyUntil = Date.now() + READY_FOR_MS;
+        } catch (error) {
+          throw isMissingTable(error) ? notReady() : error;
+        }
+      })
+      .finally(() => {
+        this.checking = null;
+      });
     await this.checking;
   }
 
@@ -223,34 +212,14 @@ export class ConnectionLookup {
     return this.load(keyDigest(key ?? ''));
   }
 
-  private async check(): Promise<void> {
-    const db = await this.app.db.current();
-    try {
-      for (const name of TABLES) await db.table(name).select('id').limit(1);
-      this.readyUntil = Date.now() + READY_FOR_MS;
-    } catch (error) {
-      throw isMissingTable(error) ? notReady() : error;
-    }
-  }
-
   private async read(digests: readonly string[]): Promise<ConnectionRow[]> {
     const db = await this.app.db.current();
-    const read = async (): Promise<ConnectionRow[]> =>
-      db
-        .table(CONNECTIONS_TABLE)
-        .select('*')
-        .whereIn('key_digest', [...new Set(digests)]);
-    const rows = await read();
-    if (!rows.some((row) => hasArrived(this.app, row))) return rows;
-    await settleArrivedConnections(this.app);
-    return read();
+    return db
+      .table(CONNECTIONS_TABLE)
+      .select('*')
+      .whereIn('key_digest', [...new Set(digests)]);
   }
 }
-
-/** The latest signed and the latest refused request of a till. */
-type Sighting = Record<'last_seen_at' | 'clock_skew_seconds' | 'last_error_at', number> & {
-  last_error: string;
-};
 
 /** The owner's view of a till is at most this old. */
 const EVERY_MS = 5_000;
@@ -261,20 +230,17 @@ const EVERY_MS = 5_000;
  */
 export class LastSeenTracker {
   private readonly lastWrite = new Map<number, number>();
-  private readonly pending = new Map<number, Partial<Sighting>>();
+  private readonly pending = new Map<number, Partial<ConnectionRow>>();
 
-  constructor(
-    private readonly app: App,
-    private readonly detached: Detached
-  ) {}
+  constructor(private readonly app: App) {}
 
-  note(id: number, values: Partial<Sighting>, atMs: number): void {
+  note(id: number, values: Partial<ConnectionRow>, atMs: number): void {
     const scheduled = this.pending.has(id);
     this.pending.set(id, { ...this.pending.get(id), ...values });
     if (scheduled) return;
     const wait = Math.max(0, (this.lastWrite.get(id) ?? 0) + EVERY_MS - atMs);
     this.lastWrite.set(id, atMs + wait);
-    this.detached(() => setTimeout(() => void this.write(id), wait).unref());
+    this.app.detached(() => setTimeout(() => void this.write(id), wait).unref());
   }
 
   private async write(id: number): Promise<void> {
@@ -297,6 +263,23 @@ export interface LimitVerdict {
   headers: Record<string, string>;
 }
 
+export const verdictOf = (
+  name: string,
+  quota: number,
+  { msBeforeNext, remainingPoints }: Pick<RateLimiterRes, 'msBeforeNext' | 'remainingPoints'>,
+  allowed: boolean
+): LimitVerdict => {
+  const seconds = Math.max(1, Math.ceil(msBeforeNext / 1000));
+  return {
+    allowed,
+    headers: {
+      'RateLimit-Policy': `"${name}";q=${quota};w=${MINUTE}`,
+      RateLimit: `"${name}";r=${Math.max(0, remainingPoints)};t=${seconds}`,
+      ...(!allowed && { 'Retry-After': String(seconds) }),
+    },
+  };
+};
+
 /** Requests a minute that did not fit, and cost nothing. */
 const FREE_MISFITS = 3;
 
@@ -317,9 +300,9 @@ export class Limit {
 
   async one(key: string): Promise<LimitVerdict> {
     try {
-      return this.verdict(await this.limiter.consume(key), true);
+      return verdictOf(this.name, this.quota, await this.limiter.consume(key), true);
     } catch (refused) {
-      return this.verdict(refused as RateLimiterRes, false);
+      return verdictOf(this.name, this.quota, refused as RateLimiterRes, false);
     }
   }
 
@@ -331,47 +314,15 @@ export class Limit {
     // A cost above the quota passes if nothing else was sent.
     const cost = Math.min(requested, this.quota - 1);
     try {
-      return this.verdict(await this.limiter.consume(key, cost), true);
+      return verdictOf(this.name, this.quota, await this.limiter.consume(key, cost), true);
     } catch {
       // The rest is for smaller requests.
       const isFree = await this.misfits.consume(key).then(
         () => true,
         () => false
       );
-      return this.verdict(await this.limiter.reward(key, cost + (isFree ? 1 : 0)), false);
+      const left = await this.limiter.reward(key, cost + (isFree ? 1 : 0));
+      return verdictOf(this.name, this.quota, left, false);
     }
-  }
-
-  private verdict(result: RateLimiterRes, allowed: boolean): LimitVerdict {
-    const seconds = Math.max(1, Math.ceil(result.msBeforeNext / 1000));
-    return {
-      allowed,
-      headers: {
-        'RateLimit-Policy': `"${this.name}";q=${this.quota};w=${MINUTE}`,
-        RateLimit: `"${this.name}";r=${Math.max(0, result.remainingPoints)};t=${seconds}`,
-        ...(!allowed && { 'Retry-After': String(seconds) }),
-      },
-    };
-  }
-}
-
-/** Failed authentications, by the client's address and by the connection's own. */
-export class FailureLimit {
-  private readonly clients: Limit;
-  private readonly sockets = new Map<number, Limit>();
-
-  constructor(private readonly quota: number) {
-    this.clients = new Limit('authentication', quota);
-  }
-
-  async charge(address: ClientAddress): Promise<LimitVerdict> {
-    const { client, socket } = address;
-    const verdict = await this.clients.one(client);
-    if (socket === null) return verdict;
-    const quota = socketLimit(this.quota, address);
-    const limit = this.sockets.get(quota) ?? new Limit('authentication', quota);
-    this.sockets.set(quota, limit);
-    const shared = await limit.one(socket);
-    return verdict.allowed ? shared : verdict;
   }
 }

@@ -4,13 +4,10 @@ import {
   REFUSALS_KEPT,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
-import { createDetached } from '../../database/connection';
-import type { PlainTable } from '../../database/tables/plain-tables';
+import type { PlainTable, RowOf } from '../../database/tables/plain-tables';
 import type { Db } from '../../database/db';
-import { findInChunks } from '../../database/written-rows';
 import { type PageRequest, readPage } from '../../http/pagination';
 import { errorText, isoTime } from '../../runtime/text';
-import type { RowOf } from '../../stock/tables';
 import {
   type AskingKind,
   type ClosingRecord,
@@ -18,6 +15,8 @@ import {
   type EventKind,
   type PosRecord,
 } from '../rules/records';
+import { connectionsOf } from '../connections';
+import { IDENTIFIER } from '../rules/envelopes';
 import { CONNECTIONS_TABLE } from '../tables';
 import type { Refusal } from './wire';
 import type { App } from '../../app';
@@ -34,12 +33,12 @@ export const posRefusalTable = {
     kind: { type: 'string' },
     code: { type: 'string' },
     message: { type: 'text' },
-    external_id: { type: 'text' },
+    external_id: { type: 'text', null: true },
   },
   indexes: [{ name: 'sb_refusal_latest', columns: ['connection_id', 'at'] }],
 } satisfies PlainTable;
 
-type PosRefusalRow = RowOf<typeof posRefusalTable, 'external_id'> & {
+type PosRefusalRow = RowOf<typeof posRefusalTable> & {
   kind: EventKind | AskingKind | 'ping';
 };
 
@@ -51,8 +50,6 @@ const EVERY_MS = 1_000;
  */
 const UNSIGNED_A_MINUTE = 120;
 const MINUTE_MS = 60_000;
-
-const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 
 /** A body that its connection signed, and the record that it was read as; null: it was not. */
 export interface SignedBody {
@@ -99,16 +96,11 @@ const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
   external_id: row.external_id,
 });
 
-/** The refusals of a query, newest first. */
 const newestFirst = (db: Db) =>
-  db.table(POS_REFUSALS_TABLE).orderBy([
-    { column: 'at', order: 'desc' },
-    { column: 'id', order: 'desc' },
-  ]);
+  db.table(POS_REFUSALS_TABLE).orderBy('at', 'desc').orderBy('id', 'desc');
 
 /** The latest refusals of each connection: noted concurrently with the requests, never in their way. */
 class Refusals {
-  private readonly detached = createDetached();
   private readonly pending = new Map<number, NewRow[]>();
   private readonly unsigned = new Map<number, { since: number; count: number }>();
   private lastWrite = 0;
@@ -131,7 +123,13 @@ class Refusals {
     });
     if (rows.length > REFUSALS_KEPT) rows.shift();
     this.pending.set(connection, rows);
-    this.schedule();
+    const wait = Math.max(0, this.lastWrite + EVERY_MS - Date.now());
+    this.timer ??= this.app.detached(() =>
+      setTimeout(() => {
+        this.timer = null;
+        void this.write();
+      }, wait).unref()
+    );
   }
 
   /** Newest first, at most `REFUSALS_KEPT`; those of this process that are not written yet too. */
@@ -153,16 +151,12 @@ class Refusals {
     const query = newestFirst(db).select('*');
     if (connection !== undefined) query.where({ connection_id: connection });
     const { rows, meta } = await readPage<PosRefusalRow>(db, query, request);
-    const known = await findInChunks<{ id: number; name: string }>(
-      rows.map((row) => row.connection_id),
-      (some) => db.table(CONNECTIONS_TABLE).select('id', 'name').whereIn('id', some)
-    );
-    const names = new Map(known.map(({ id, name }) => [Number(id), name]));
-    const data = rows.map((row) => {
-      const id = Number(row.connection_id);
-      const name = names.get(id) ?? '';
-      return { id: Number(row.id), ...toRefusal(row), connection: { id, name } };
-    });
+    const connectionOf = await connectionsOf(db, rows);
+    const data = rows.map((row) => ({
+      id: Number(row.id),
+      ...toRefusal(row),
+      connection: connectionOf(row.connection_id),
+    }));
     return { data, meta };
   }
 
@@ -174,18 +168,6 @@ class Refusals {
     }
     spent.count += 1;
     return spent.count <= UNSIGNED_A_MINUTE;
-  }
-
-  private schedule(): void {
-    if (this.timer) return;
-    const wait = Math.max(0, this.lastWrite + EVERY_MS - Date.now());
-    this.detached(() => {
-      this.timer = setTimeout(() => {
-        this.timer = null;
-        void this.write();
-      }, wait);
-      this.timer.unref();
-    });
   }
 
   private write(): Promise<void> {
@@ -211,24 +193,18 @@ class Refusals {
         POS_REFUSALS_TABLE,
         known.flatMap((id) => taken.get(id) ?? [])
       );
-      for (const id of known) await this.prune(id);
+      for (const id of known) {
+        const older = newestFirst(db).where({ connection_id: id }).offset(REFUSALS_KEPT).limit(500);
+        const old = (await older.pluck('id')) as number[];
+        if (old.length > 0) await db.table(POS_REFUSALS_TABLE).whereIn('id', old).delete();
+      }
     } catch (error) {
       this.app.log.warn(`switchboard: refusals of tills were not kept: ${errorText(error)}`);
     }
-  }
-
-  private async prune(connection: number): Promise<void> {
-    const db = await this.app.db.current();
-    const old: number[] = await newestFirst(db)
-      .where({ connection_id: connection })
-      .offset(REFUSALS_KEPT)
-      .limit(500)
-      .pluck('id');
-    if (old.length > 0) await db.table(POS_REFUSALS_TABLE).whereIn('id', old).delete();
   }
 }
 
 const createRefusals = (app: App): Refusals => new Refusals(app);
 
-/** The refusals of this process; created at boot, so that its writes inherit no request's transaction. */
+/** The refusals of this process. */
 export const getRefusals = (app: App): Refusals => app.part(createRefusals);

@@ -1,7 +1,7 @@
 import type { Context } from 'koa';
 import type { BatchAnswer, BatchResult, Ping } from '../../../../shared/contracts/till-answers';
+import { FailedAttempts } from '../../access/failed-attempts';
 import { type App, appOf } from '../../app';
-import { createDetached } from '../../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../../database/retry';
 import type { ControllerFactory } from '../../http/guarded-route';
 import { clientAddress } from '../../net/client-address';
@@ -17,38 +17,38 @@ import {
 } from '../rules/envelopes';
 import {
   type AskingKind,
-  ERROR_STATUS,
+  EVENT_KINDS,
+  type EventKind,
   LIMITS,
+  nodesWithin,
   type RecordKind,
   SCHEMA_VERSION,
 } from '../rules/records';
 import type { Read } from '../rules/strict-json';
+import { type RecordOf, recordSteps } from '../rules/validate';
 import type { ConnectionRow } from '../tables';
 import { createIngestion, type Ingestion, type Submission, submissionOf } from './accept';
-import { answerCatalogue, answerStatus, previewOf } from './asking';
+import { answerCatalogue, previewOf, statusText } from './asking';
 import {
   authenticate,
   ConnectionLookup,
-  FailureLimit,
   LastSeenTracker,
   Limit,
   type LimitVerdict,
   requireConnection,
   type SignedHeaders,
   signedHeaders,
+  verdictOf,
 } from './authentication';
 import { getRefusals, type RefusedRequest, type SignedBody } from './refusals';
 import {
-  answer,
   answerOfAcceptance,
-  answerRefusal,
-  bodyOfRefusal,
+  answerOfRefusal,
   hostFailure,
   isMissingTable,
   notReady,
   Refusal,
   requireBody,
-  requireRecord,
   requireScope,
   requireSize,
   schemaInvalid,
@@ -83,12 +83,18 @@ interface Signed {
   body: Buffer;
 }
 
-/** A record of a batch that may be accepted, or what is wrong with the entry. */
-type Judged = { kind: RecordKind; submission: Submission } | { refusal: Refusal };
+/** The body of an entry of a batch that has none. */
+const NOTHING = Buffer.alloc(0);
 
-const resultOf = (refusal: Refusal): BatchResult => ({
-  status: ERROR_STATUS[refusal.code],
-  ...bodyOfRefusal(refusal),
+interface Answer {
+  status: number;
+  body: unknown;
+}
+
+/** The result of an entry of a batch: its own route's answer. */
+const resultOf = <Body extends object>({ status, body }: { status: number; body: Body }) => ({
+  status,
+  ...body,
 });
 
 const tooMany = ({ headers }: LimitVerdict): Refusal =>
@@ -96,12 +102,12 @@ const tooMany = ({ headers }: LimitVerdict): Refusal =>
 
 /** Says in the answer what is left, whatever the answer will be. */
 const requireRate = (ctx: Context, verdict: LimitVerdict): void => {
-  for (const [name, value] of Object.entries(verdict.headers)) ctx.set(name, value);
+  ctx.set(verdict.headers);
   if (!verdict.allowed) throw tooMany(verdict);
 };
 
 /** Reads a body in turns with other requests: what it was read as. */
-const requireRead = async <T>(kind: AskingKind, steps: Steps<Read<T>>): Promise<T> => {
+const requireRead = async <T>(kind: EventKind | AskingKind, steps: Steps<Read<T>>): Promise<T> => {
   const reading = await inTurns(steps);
   if (!reading.ok) throw schemaInvalid(kind, reading.issue);
   return reading.value;
@@ -112,53 +118,38 @@ const requireRead = async <T>(kind: AskingKind, steps: Steps<Read<T>>): Promise<
  * tills (docs/tills.md#answers): the first that fails answers.
  */
 export class Checks {
-  private readonly detached = createDetached();
   private readonly lookup: ConnectionLookup;
-  private readonly limits: { connection: Limit; ping: Limit; failure: FailureLimit };
+  private readonly limits: { connection: Limit; ping: Limit; failure: FailedAttempts };
   private readonly lastSeen: LastSeenTracker;
   private readonly ingest: Ingestion;
   private readonly logFault: ReturnType<typeof createFaultLog>;
 
   constructor(private readonly app: App) {
     const { ratePerMinute, failedAuthPerMinute } = app.options.pos;
-    this.lookup = new ConnectionLookup(app, this.detached);
+    this.lookup = new ConnectionLookup(app);
     this.limits = {
       connection: new Limit('connection', ratePerMinute),
       ping: new Limit('ping', ratePerMinute),
-      failure: new FailureLimit(failedAuthPerMinute),
+      failure: new FailedAttempts(failedAuthPerMinute),
     };
-    this.lastSeen = new LastSeenTracker(app, this.detached);
-    this.ingest = createIngestion(app, this.detached);
+    this.lastSeen = new LastSeenTracker(app);
+    this.ingest = createIngestion(app);
     this.logFault = createFaultLog(app.log);
   }
 
-  /** `POST /sale`, `/refund`, `/inventory`. */
-  receive(ctx: Context, kind: RecordKind): Promise<void> {
+  /**
+   * `POST /sale`, `/refund`, `/inventory`; and `/closing`: a shift's sums, compared with the records
+   * (docs/tills.md#closing-a-shift).
+   */
+  receive(ctx: Context, kind: EventKind): Promise<void> {
     return this.serve(ctx, kind, async (request) => {
-      const { atMs } = request;
-      const { connection, body } = await this.requireSigned(request);
-      requireScope(connection, kind); // 403 insufficient_scope
-      const record = await requireRecord(kind, body, atMs); // 400 schema_invalid
-      request.sender = { proof: 'signature', connection, body, record };
-      const acceptance = await this.ingest(submissionOf(connection, record, body, atMs));
-      // 200 duplicate, 409 stale_count, 202
-      const { status, body: answered } = answerOfAcceptance(kind, acceptance);
-      answer(ctx, status, answered);
-    });
-  }
-
-  /** `POST /closing`: a shift's sums, compared with the records (docs/tills.md#closing-a-shift). */
-  closing(ctx: Context): Promise<void> {
-    return this.serve(ctx, 'closing', async (request) => {
-      const { atMs } = request;
-      const { connection, body } = await this.requireSigned(request);
-      requireScope(connection, 'closing');
-      const record = await requireRecord('closing', body, atMs);
-      request.sender = { proof: 'signature', connection, body, record };
-      const submission = submissionOf(connection, record, body, atMs);
-      // 200 duplicate, 202
-      const { status, body: answered } = await answerClosing(this.app, submission);
-      answer(ctx, status, answered);
+      const signed = await this.requireSigned(request);
+      // 200 duplicate, 202; of a record 409 stale_count, too
+      if (kind === 'closing') {
+        return answerClosing(this.app, await this.requireSubmission(request, signed, kind));
+      }
+      const submission = await this.requireSubmission(request, signed, kind);
+      return answerOfAcceptance(kind, await this.ingest(submission));
     });
   }
 
@@ -172,21 +163,19 @@ export class Checks {
       const signed = await this.requireSigned(request);
       const entries = await requireRead('batch', batchSteps(signed.body));
       await this.chargeRest(ctx, signed, entries.length);
-      const judged: Judged[] = [];
+      const judged: (() => Promise<BatchResult>)[] = [];
       const slice = new TimeSlice();
       for (const entry of entries) {
         if (slice.isOver()) await slice.next();
         judged.push(await this.judgeEntry(request, signed, entry));
       }
-      const accepted = await Promise.allSettled(
-        judged.map((one) => this.acceptEntry(request, signed, one))
-      );
+      const accepted = await Promise.allSettled(judged.map((accept) => accept()));
       const results = accepted.map((result) => {
         // Accepted records stay accepted.
         if (result.status === 'rejected') throw result.reason;
         return result.value;
       });
-      answer(ctx, 200, { ok: true, results } satisfies BatchAnswer);
+      return { status: 200, body: { ok: true, results } satisfies BatchAnswer };
     });
   }
 
@@ -197,11 +186,8 @@ export class Checks {
       const { kind, body } = await requireRead('validate', validationSteps(envelope));
       request.sender = { proof: 'signature', connection, body, record: null };
       requireSize(body, this.app.options.pos.maxBodyBytes);
-      requireScope(connection, kind);
-      const record = await requireRecord(kind, body, request.atMs);
-      request.sender = { proof: 'signature', connection, body, record };
-      const submission = submissionOf(connection, record, body, request.atMs);
-      answer(ctx, 200, await previewOf(this.app, submission));
+      const submission = await this.requireSubmission(request, { connection, body }, kind);
+      return { status: 200, body: await previewOf(this.app, submission) };
     });
   }
 
@@ -211,7 +197,9 @@ export class Checks {
       const signed = await this.requireSigned(request);
       const ids = await requireRead('status', statusSteps(signed.body));
       await this.chargeRest(ctx, signed, ids.length);
-      await answerStatus(this.app, ctx, signed.connection, ids);
+      const body = await statusText(this.app, signed.connection, ids);
+      ctx.type = 'application/json';
+      return { status: 200, body };
     });
   }
 
@@ -221,7 +209,7 @@ export class Checks {
       const { connection, body } = await this.requireSigned(request);
       requireScope(connection, 'stock:read');
       const query = await requireRead('catalogue', catalogueSteps(body));
-      answer(ctx, 200, await answerCatalogue(this.app, connection, query));
+      return { status: 200, body: await answerCatalogue(this.app, connection, query) };
     });
   }
 
@@ -236,13 +224,14 @@ export class Checks {
       // To its key and address together: nobody burns it for somebody else.
       const spender = `${connection.id}/${clientAddress(ctx).client}`;
       requireRate(ctx, await this.limits.ping.one(spender)); // 429 rate_limited
-      answer(ctx, 200, {
+      const body = {
         ok: true,
         connection: connection.name,
         mode: connection.mode,
         schema: SCHEMA_VERSION,
         server_time: Math.floor(Date.now() / 1000),
-      } satisfies Ping);
+      } satisfies Ping;
+      return { status: 200, body };
     });
   }
 
@@ -250,22 +239,29 @@ export class Checks {
   private async serve(
     ctx: Context,
     kind: TillRequest['kind'],
-    checks: (request: TillRequest) => Promise<void>
+    checks: (request: TillRequest) => Promise<Answer>
   ): Promise<void> {
     const headers = signedHeaders(ctx.req);
     const request: TillRequest = {
-      ...{ ctx, kind, headers, atMs: Date.now() },
+      ctx,
+      kind,
+      headers,
+      atMs: Date.now(),
       sender: { proof: 'not asked' },
     };
+    let answer: Answer;
     try {
-      await checks(request);
+      answer = await checks(request);
     } catch (error) {
       const isAway = isInfrastructureFault(error);
       if (!(error instanceof Refusal || isAway || isMissingTable(error))) throw error;
       if (isAway) this.logFault('switchboard: a request of a till could not be served', error);
       const refusal = error instanceof Refusal ? await this.refused(request, error) : notReady();
-      answerRefusal(ctx, refusal);
+      ctx.set(refusal.headers);
+      answer = answerOfRefusal(refusal);
     }
+    ctx.status = answer.status;
+    ctx.body = answer.body;
   }
 
   /** The checks up to the rate, before anything of the body is read; the first ones of every signed request. */
@@ -286,62 +282,76 @@ export class Checks {
     return { connection, body };
   }
 
+  /**
+   * The checks of what a record is. Its body is read in turns with other requests: a sender of the largest
+   * possible one keeps no other out.
+   */
+  private async requireSubmission<K extends EventKind>(
+    request: TillRequest,
+    { connection, body }: Signed,
+    kind: K
+  ): Promise<Submission<RecordOf<K>>> {
+    const { atMs } = request;
+    requireScope(connection, `${kind}:write`); // 403 insufficient_scope
+    // Records of a site that takes larger bodies may have more values.
+    const nodes = nodesWithin(Math.max(body.length, LIMITS.bodyBytes));
+    const steps = recordSteps(kind, body, atMs, nodes);
+    const record = await requireRead(kind, steps); // 400 schema_invalid
+    request.sender = { proof: 'signature', connection, body, record };
+    return submissionOf(connection, record, body, atMs);
+  }
+
   /** Charges the rest for a body that was charged as one record, now that it is read. */
   private async chargeRest(ctx: Context, { connection }: Signed, parts: number): Promise<void> {
     const rest = Math.ceil(parts / LIMITS.recordsACharge) - 1;
     if (rest > 0) requireRate(ctx, await this.limits.connection.rest(String(connection.id), rest));
   }
 
+  /** @returns what accepts a record of a batch, or answers what is wrong with the entry */
   private async judgeEntry(
-    request: TillRequest,
+    ofBatch: TillRequest,
     { connection }: Signed,
     entry: Read<Enclosed>
-  ): Promise<Judged> {
-    if (!entry.ok) {
-      const refusal = schemaInvalid('batch', entry.issue);
-      const nothing = { body: Buffer.alloc(0), record: null };
-      const sender: Sender = { proof: 'signature', connection, ...nothing };
-      await this.refused({ ...request, sender }, refusal);
-      return { refusal };
-    }
-    const { kind, body } = entry.value;
+  ): Promise<() => Promise<BatchResult>> {
+    const { kind, body } = entry.ok ? entry.value : { kind: 'batch' as const, body: NOTHING };
+    const sender: Sender = { proof: 'signature', connection, body, record: null };
+    const request: TillRequest = { ...ofBatch, kind, sender };
     try {
+      if (!entry.ok) throw schemaInvalid('batch', entry.issue);
+      const own = entry.value.kind;
       requireSize(body, this.app.options.pos.maxBodyBytes); // 413 payload_too_large
-      requireScope(connection, kind); // 403 insufficient_scope
-      const record = await requireRecord(kind, body, request.atMs); // 400 schema_invalid
-      return { kind, submission: submissionOf(connection, record, body, request.atMs) };
+      const submission = await this.requireSubmission(request, { connection, body }, own);
+      return () => this.acceptEntry(own, request, submission);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      const sender: Sender = { proof: 'signature', connection, body, record: null };
-      await this.refused({ ...request, kind, sender }, error);
-      return { refusal: error };
+      const result = resultOf(answerOfRefusal(await this.refused(request, error)));
+      return async () => result;
     }
   }
 
   /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
   private async acceptEntry(
+    kind: RecordKind,
     request: TillRequest,
-    { connection }: Signed,
-    judged: Judged
+    submission: Submission
   ): Promise<BatchResult> {
-    if ('refusal' in judged) return resultOf(judged.refusal);
-    const { kind, submission } = judged;
     try {
-      const { status, body } = answerOfAcceptance(kind, await this.ingest(submission));
-      return { status, ...body };
+      return resultOf(answerOfAcceptance(kind, await this.ingest(submission)));
     } catch (error) {
       if (error instanceof Refusal) {
-        const { record, body } = submission;
-        const signed = { body: Buffer.from(body, 'utf8'), record };
-        const sender: Sender = { proof: 'signature', connection, ...signed };
-        await this.refused({ ...request, kind, sender }, error);
-        return resultOf(error);
+        return resultOf(answerOfRefusal(await this.refused(request, error)));
       }
       // The database is away for all of them: the whole is answered 503 and may be sent again.
       if (isMissingTable(error) || isInfrastructureFault(error)) throw error;
       this.app.log.error(`switchboard: a record of a batch was not accepted: ${errorText(error)}`);
       return { status: 500, ...hostFailure(500) };
     }
+  }
+
+  private tooManyFailures(seconds: number): Refusal {
+    const { failedAuthPerMinute } = this.app.options.pos;
+    const limit = { msBeforeNext: seconds * 1000, remainingPoints: 0 };
+    return tooMany(verdictOf('authentication', failedAuthPerMinute, limit, false));
   }
 
   /**
@@ -353,8 +363,8 @@ export class Checks {
     const { ctx, sender, kind, atMs } = request;
     const keep = (
       row: ConnectionRow | null,
-      answered: Refusal,
-      signed: SignedBody | null
+      answered = refusal,
+      signed: SignedBody | null = null
     ): void => {
       if (!row || row.deleted_at !== null) return;
       getRefusals(this.app).note(Number(row.id), { kind, atMs, refusal: answered, signed });
@@ -366,9 +376,9 @@ export class Checks {
         return refusal;
       case 'none':
         // The sender is looked up while the answer goes out.
-        this.detached(() =>
+        this.app.detached(() =>
           this.lookup.find(request.headers.key).then(
-            (row) => keep(row, refusal, null),
+            (row) => keep(row),
             () => undefined
           )
         );
@@ -377,13 +387,13 @@ export class Checks {
         const { row } = sender;
         if (row && row.deleted_at === null && kind !== 'ping') noteError(row);
         // A failed authentication is charged to its address; past the limit it is a 429, not a 401.
-        const verdict = await this.limits.failure.charge(clientAddress(ctx));
-        const answered = verdict.allowed ? refusal : tooMany(verdict);
-        keep(row, answered, null);
+        const seconds = await this.limits.failure.charge(clientAddress(ctx));
+        const answered = seconds === null ? refusal : this.tooManyFailures(seconds);
+        keep(row, answered);
         return answered;
       }
       case 'key':
-        keep(sender.connection, refusal, null);
+        keep(sender.connection);
         return refusal;
       case 'signature':
         noteError(sender.connection);
@@ -393,22 +403,16 @@ export class Checks {
   }
 }
 
-const makeChecks = (app: App): Checks => new Checks(app);
-
-/** Made at boot, outside any request, so that its loops inherit no request's transaction. */
-export const checksOf = (app: App): Checks => app.part(makeChecks);
-
 export const tills: ControllerFactory = ({ strapi }) => {
-  const app = appOf(strapi);
+  const checks = new Checks(appOf(strapi));
   return {
-    ping: (ctx) => checksOf(app).ping(ctx),
-    sale: (ctx) => checksOf(app).receive(ctx, 'sale'),
-    refund: (ctx) => checksOf(app).receive(ctx, 'refund'),
-    inventory: (ctx) => checksOf(app).receive(ctx, 'inventory'),
-    batch: (ctx) => checksOf(app).batch(ctx),
-    validate: (ctx) => checksOf(app).validate(ctx),
-    status: (ctx) => checksOf(app).status(ctx),
-    catalogue: (ctx) => checksOf(app).catalogue(ctx),
-    closing: (ctx) => checksOf(app).closing(ctx),
+    ...Object.fromEntries(
+      EVENT_KINDS.map((kind) => [kind, (ctx: Context) => checks.receive(ctx, kind)])
+    ),
+    ping: (ctx) => checks.ping(ctx),
+    batch: (ctx) => checks.batch(ctx),
+    validate: (ctx) => checks.validate(ctx),
+    status: (ctx) => checks.status(ctx),
+    catalogue: (ctx) => checks.catalogue(ctx),
   };
 };

@@ -3,21 +3,18 @@ import type { Context, Next } from 'koa';
 import type { Accepted } from '../../../../shared/contracts/till-answers';
 import type { App } from '../../app';
 import { leaveUnparsed, readBoundedBody, withoutTrailingSlashes } from '../../http/bounded-body';
-import { inTurns } from '../../runtime/event-loop';
 import {
   ASKING_KINDS,
+  type AskingKind,
   ERROR_STATUS,
   type ErrorCode,
   type EventKind,
   LIMITS,
-  nodesWithin,
   RECORD_KINDS,
-  SCHEMA_IDS,
+  schemaId,
   type Scope,
-  SCOPE_OF_KIND,
 } from '../rules/records';
 import type { BodyIssue } from '../rules/strict-json';
-import { type RecordOf, recordSteps } from '../rules/validate';
 import type { ConnectionRow } from '../tables';
 import type { Acceptance } from './accept';
 
@@ -42,32 +39,17 @@ export const notReady = (): Refusal =>
   );
 
 export const schemaInvalid = (
-  kind: keyof typeof SCHEMA_IDS,
+  kind: EventKind | AskingKind,
   { field, message }: BodyIssue
-): Refusal => new Refusal('schema_invalid', message, { field, schema: SCHEMA_IDS[kind] });
+): Refusal => new Refusal('schema_invalid', message, { field, schema: schemaId(kind) });
 
-export const answer = (ctx: Context, status: number, body: unknown): void => {
-  ctx.status = status;
-  ctx.body = body;
-};
-
-/** The body of a refusal's answer. */
-export const bodyOfRefusal = ({ code, message, details }: Refusal) => ({
-  ok: false as const,
-  code,
-  message,
-  ...details,
+/** The answer to a refusal, without its headers. */
+export const answerOfRefusal = ({ code, message, details }: Refusal) => ({
+  status: ERROR_STATUS[code],
+  body: { ok: false as const, code, message, ...details },
 });
 
-export const answerRefusal = (ctx: Context, refusal: Refusal): void => {
-  for (const [name, value] of Object.entries(refusal.headers)) ctx.set(name, value);
-  answer(ctx, ERROR_STATUS[refusal.code], bodyOfRefusal(refusal));
-};
-
-/**
- * The answer to a till whose record was accepted.
- * @throws Refusal if the record was not accepted
- */
+/** The answer to a till whose record was accepted. @throws Refusal if it was not */
 export const answerOfAcceptance = (
   kind: EventKind,
   acceptance: Acceptance
@@ -121,11 +103,7 @@ const MISSING_TABLE = /no such table|does(?:n't| not) exist/i;
 
 /** True if a statement failed because a table of ours is missing. */
 export const isMissingTable = (error: unknown): boolean => {
-  const { code, errno, message } = (error ?? {}) as {
-    code?: unknown;
-    errno?: unknown;
-    message?: unknown;
-  };
+  const { code, errno, message } = (error ?? {}) as Record<string, unknown>;
   if (code === '42P01' || code === 'ER_NO_SUCH_TABLE' || errno === 1146) return true;
   return code === 'SQLITE_ERROR' && MISSING_TABLE.test(String(message));
 };
@@ -142,67 +120,36 @@ export const requireSize = (body: Buffer, maxBytes: number): void => {
 export const hasScope = ({ scopes }: Pick<ConnectionRow, 'scopes'>, scope: Scope): boolean =>
   (JSON.parse(scopes) as string[]).includes(scope);
 
-/** @param needed  a scope, or a kind of record for the scope that it needs */
-export const requireScope = (connection: ConnectionRow, needed: EventKind | Scope): void => {
-  const scope = needed in SCOPE_OF_KIND ? SCOPE_OF_KIND[needed as EventKind] : (needed as Scope);
+export const requireScope = (connection: ConnectionRow, scope: Scope): void => {
   if (hasScope(connection, scope)) return;
   throw new Refusal('insufficient_scope', `The connection lacks the scope ${scope}.`, {
     required_scope: scope,
   });
 };
 
-/** Reads in turns with other requests: a sender of the largest possible body keeps no other out. */
-export const requireRecord = async <K extends EventKind>(
-  kind: K,
-  body: Buffer,
-  receivedAtMs: number
-): Promise<RecordOf<K>> => {
-  // Records of a site that takes larger bodies may have more values.
-  const nodes = nodesWithin(Math.max(body.length, LIMITS.bodyBytes));
-  const reading = await inTurns(recordSteps(kind, body, { receivedAtMs }, nodes));
-  if (!reading.ok) throw schemaInvalid(kind, reading.issue);
-  return reading.record;
-};
+/** The bytes of requests in the namespace, exactly as they came, or why they are not to be had. */
+const bodies = new WeakMap<IncomingMessage, Buffer | Refusal>();
 
-type RawBody =
-  | { kind: 'bytes'; bytes: Buffer }
-  | { kind: 'encoded' }
-  | { kind: 'too_large' }
-  /** The sender went away in the middle. */
-  | { kind: 'broken' };
-
-const bodies = new WeakMap<IncomingMessage, RawBody>();
-
-/**
- * The bytes of a request in the namespace, exactly as they came.
- * @throws Refusal if they are not to be had
- */
+/** The bytes of a request in the namespace. @throws Refusal if they are not to be had */
 export const requireBody = (request: IncomingMessage): Buffer => {
-  const body = bodies.get(request) ?? { kind: 'bytes', bytes: Buffer.alloc(0) };
-  switch (body.kind) {
-    case 'bytes':
-      return body.bytes;
-    case 'encoded':
-      throw new Refusal(
-        'unsupported_encoding',
-        'Send the body as it is, without a Content-Encoding.'
-      );
-    case 'too_large':
-      throw tooLarge();
-    case 'broken':
-      throw new Refusal('schema_invalid', 'body must arrive whole');
-  }
+  const body = bodies.get(request) ?? Buffer.alloc(0);
+  if (body instanceof Refusal) throw body;
+  return body;
 };
 
 /** A till that is still sending gets to read the answer; past this the connection is closed on it. */
 const DISCARD_BYTES = 4 * 1024 * 1024;
 
-const readBody = async (request: IncomingMessage, limit: number): Promise<RawBody> => {
+const readBody = async (request: IncomingMessage, limit: number): Promise<Buffer | Refusal> => {
   const body = await readBoundedBody(request, { bytes: limit, discard: DISCARD_BYTES });
-  if (body.kind === 'broken') return body;
+  // The sender went away in the middle.
+  if (body.kind === 'broken') return new Refusal('schema_invalid', 'body must arrive whole');
   const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
-  if (!['', 'identity'].includes(encoding)) return { kind: 'encoded' };
-  return body.kind === 'bytes' ? { kind: 'bytes', bytes: body.bytes } : { kind: 'too_large' };
+  if (!['', 'identity'].includes(encoding)) {
+    const message = 'Send the body as it is, without a Content-Encoding.';
+    return new Refusal('unsupported_encoding', message);
+  }
+  return body.kind === 'bytes' ? body.bytes : tooLarge();
 };
 
 const NAMESPACE = 'service-pos/v1';
@@ -222,12 +169,18 @@ export const isInNamespace = (path: string, apiPrefix: string): boolean => {
   });
 };
 
-/** Paths below the namespace and the method that each of them knows. */
-const METHOD_OF: ReadonlyMap<string, 'GET' | 'POST'> = new Map([
-  ['/ping', 'GET'],
-  ...[...RECORD_KINDS, ...ASKING_KINDS, 'closing'].map((kind) => [`/${kind}`, 'POST'] as const),
-  ...[...RECORD_KINDS, 'batch', 'closing'].map((kind) => [`/schema/${kind}`, 'GET'] as const),
-]);
+/** The routes below the namespace, with their handlers. */
+export const TILL_ROUTES = [
+  ['GET', '/ping', 'tills.ping'] as const,
+  ...[...RECORD_KINDS, ...ASKING_KINDS, 'closing'].map(
+    (kind) => ['POST', `/${kind}`, `tills.${kind}`] as const
+  ),
+  ...[...RECORD_KINDS, 'batch', 'closing'].map(
+    (kind) => ['GET', `/schema/${kind}`, `pos-schemas.${kind}`] as const
+  ),
+];
+
+const METHOD_OF = new Map<string, string>(TILL_ROUTES.map(([method, path]) => [path, method]));
 
 /** The rest of a path below the namespace, as the table of methods has it; '': not below it. */
 const belowNamespace = (path: string): string => {
@@ -271,7 +224,9 @@ export const createRawBodyMiddleware = (app: App) => {
       const limit = isEnclosing ? Math.max(LIMITS.batchBytes, maxBodyBytes) : maxBodyBytes;
       const body = await readBody(ctx.req, limit);
       bodies.set(ctx.req, body);
-      if (body.kind === 'too_large' || body.kind === 'broken') ctx.set('Connection', 'close');
+      if (body instanceof Refusal && body.code !== 'unsupported_encoding') {
+        ctx.set('Connection', 'close');
+      }
       leaveUnparsed(ctx.req);
       delete ctx.req.headers['content-encoding'];
     }

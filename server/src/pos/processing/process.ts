@@ -1,4 +1,4 @@
-import type { App, Slot } from '../../app';
+import type { App } from '../../app';
 import { inParts } from '../../database/connection';
 import type { Tx } from '../../database/db';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
@@ -8,9 +8,9 @@ import { whenLoaded } from '../../runtime/background-work';
 import { nextTurn, TimeSlice } from '../../runtime/event-loop';
 import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
 import { BatchWorker } from '../../scheduling/batch-worker';
-import type { ServedHandler } from '../../scheduling/types';
+import type { GroupHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems } from '../../stock/items';
-import { type LevelChange, stockChangeEvents } from '../../stock/ledger';
+import { STOCK_EVENT_NAMES, stockChangeEvents } from '../../stock/ledger';
 import { type EventToPublish, getPublisher } from '../../webhooks/publish';
 import { comparing, markClosings } from '../closings';
 import { type Connections, withConnections } from '../connections';
@@ -32,19 +32,12 @@ import {
   LEASE_MS,
   type LeasedRecord,
   LostLease,
-  type RecordOutcome,
   RECORDS,
   type RecordSettlement,
   type RescheduledRecord,
   RESERVE_MS,
 } from './record-store';
-import {
-  countMoney,
-  loadRefundGroups,
-  type RefundGroup,
-  settleGoods,
-  type Times,
-} from './refund-group';
+import { countMoney, loadRefundGroups, settleGoods, type Times } from './refund-group';
 import {
   isRefund,
   isSale,
@@ -61,25 +54,18 @@ import {
 } from './resolve';
 import { wakeForProducts, wakeKnown, wakeMapped, wakeWaiting } from './waits';
 
-/** When records are settled: now. */
 export const timesOf = (app: App): Times => ({
-  nowMs: getRecordStore(app).now(),
+  nowMs: app.clock.now(),
   graceMs: app.options.pos.refundGraceHours * 3_600_000,
 });
-
-/** The results of records, and the refund groups that were settled with them. */
-interface WorkedOut {
-  batch: ProcessingContext[];
-  groups: RefundGroup[];
-  /** Levels that are other ones than before. */
-  changes: LevelChange[];
-}
 
 /**
  * Works out what becomes of records: their items and places, their refund groups, and their movements,
  * which are written to the ledger. The caller writes the records and their events.
  * @param connections  those of the records and of their groups, by id
  * @param preview  nothing is written, and no level and no sale is locked
+ * @returns the records' results, the refund groups that were settled with them, and the levels that are
+ *   other ones than before
  */
 export const workOut = async (
   tx: Tx,
@@ -90,7 +76,7 @@ export const workOut = async (
     times,
     preview = false,
   }: { connections: Connections; times: Times; preview?: boolean }
-): Promise<WorkedOut> => {
+) => {
   const batch: ProcessingContext[] = [];
   const slice = new TimeSlice();
   for (const row of rows) {
@@ -109,7 +95,7 @@ export const workOut = async (
   return { batch, groups, changes };
 };
 
-const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => ({
+const outcomeOf = (work: ProcessingContext, { nowMs }: Times) => ({
   state: stateAfter(work.row.state, work.state),
   settled_flags: JSON.stringify(work.flags),
   processed_at: Number(work.row.processed_at ?? nowMs),
@@ -121,7 +107,6 @@ const outcomeOf = (work: ProcessingContext, { nowMs }: Times): RecordOutcome => 
   counted: work.counted,
   tries: 0,
   error: null,
-  // The current places of a stocktake's lines.
   counted_places: isStocktake(work) ? writePlaces(placesOf(work)) : null,
 });
 
@@ -177,7 +162,6 @@ const updateRelatives = async (
   await getRecordStore(app).reschedule(tx, rescheduled);
 };
 
-/** Replaces what records wait for. */
 const storeWaits = async (tx: Tx, works: readonly ProcessingContext[]): Promise<void> => {
   const before = works.filter(({ row }) => row.processed_at !== null);
   for (const some of inChunks(before.map(({ id }) => id))) {
@@ -208,29 +192,19 @@ const namedFields = ({ row, record }: ProcessingContext): Record<string, unknown
   );
 };
 
-/** The events of live records, each once: when a record is processed for the first time. */
-const recordEvents = async (
-  app: App,
-  works: readonly ProcessingContext[]
-): Promise<EventToPublish[]> => {
-  const first = works.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
-  if (first.length === 0) return [];
-  const heard = await getPublisher(app).subscribed(RECORD_KINDS.map((kind) => `pos.${kind}`));
-  return first
-    .filter(({ row }) => heard.has(`pos.${row.kind}`))
-    .map((work) => ({
-      event: `pos.${work.row.kind}`,
-      data: {
-        event_id: work.id,
-        state: work.state,
-        flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
-        connection: { id: Number(work.connection.id), name: work.connection.name },
-        ...namedFields(work),
-      },
-    }));
-};
+const recordEvent = (work: ProcessingContext): EventToPublish => ({
+  event: `pos.${work.row.kind}`,
+  data: {
+    event_id: work.id,
+    state: work.state,
+    flags: [...(JSON.parse(work.row.flags) as string[]), ...work.flags],
+    connection: { id: Number(work.connection.id), name: work.connection.name },
+    ...namedFields(work),
+  },
+});
 
-/** Leased records, and what became of them. */
+const EVENT_NAMES = [...RECORD_KINDS.map((kind) => `pos.${kind}`), ...STOCK_EVENT_NAMES];
+
 interface Applied {
   claimed: readonly LeasedRecord[];
   batch: readonly ProcessingContext[];
@@ -266,46 +240,43 @@ const applyWithin = async (
       mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
     )
   );
-  await getPublisher(app).publish([
-    ...(await stockChangeEvents(tx, app, changes)),
-    ...(await recordEvents(app, batch)),
-  ]);
+  // The events of live records, each once: when a record is processed for the first time.
+  const first = batch.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
+  if (changes.length > 0 || first.length > 0) {
+    const heard = await getPublisher(app).subscribed(EVENT_NAMES);
+    if (heard.size > 0) {
+      await getPublisher(app).publish([
+        ...(await stockChangeEvents(tx, app, changes)),
+        ...first.filter(({ row }) => heard.has(`pos.${row.kind}`)).map(recordEvent),
+      ]);
+    }
+  }
   return { batch, relatives };
 };
 
 /**
  * An item or a mapping that was made while its lines were being parked saw nobody wait for it, and they
- * saw none. The last to commit sees the other: here, or in `wakeForItems`.
+ * saw none; a mapping that was undone while a record was being applied by it did not know of that record.
+ * The last to commit sees the other: here, or in `wakeForItems` and in the undoing.
  */
-const notifyKnown = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
+const lookAgain = async (tx: Tx, app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const namesOf = (mode: ConnectionMode): ItemName[] =>
     batch.filter(({ row }) => row.mode === mode).flatMap(unknownLines);
   const names = [...namesOf('live'), ...namesOf('test')];
-  await app.db.transaction(async (tx) => {
-    // Test mode makes no items of products, and finds those that live records have made.
-    const live = await lookUpItems(tx, app, namesOf('live'), 'adopt');
-    const tried = await lookUpItems(tx, app, namesOf('test'), 'stand in');
-    const mappings = await loadMappings(tx, names, []);
-    const isKnown = (name: ItemName): boolean =>
-      live.lookup(name) !== null || tried.lookup(name) !== null;
-    const mapped = names.filter((name) => !isKnown(name) && mappings.ofLine(name) !== null);
-    await wakeWaiting(tx, app, names.filter(isKnown).flatMap(itemWaits), 'item');
-    await wakeWaiting(tx, app, mapped.flatMap(itemWaits), 'mapping');
-  });
-};
-
-/**
- * A mapping that was undone while a record was being applied by it did not know of that record, and the
- * record saw it hold. The last to commit sees the other: here, or in the undoing.
- */
-const notifyUndone = async (app: App, batch: readonly ProcessingContext[]): Promise<void> => {
-  const used = batch.flatMap(({ mapped }) => mapped.map(({ mapping }) => mapping));
-  await app.db.transaction(async (tx) => {
-    const undone = await findInChunks<{ id: number }>(used, (some) =>
-      tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
-    );
-    for (const { id } of undone) await wakeMapped(tx, app, Number(id));
-  });
+  // Test mode makes no items of products, and finds those that live records have made.
+  const live = await lookUpItems(tx, app, namesOf('live'), 'adopt');
+  const tried = await lookUpItems(tx, app, namesOf('test'), 'stand in');
+  const mappings = await loadMappings(tx, names, []);
+  const isKnown = (name: ItemName): boolean =>
+    live.lookup(name) !== null || tried.lookup(name) !== null;
+  const mapped = names.filter((name) => !isKnown(name) && mappings.ofLine(name) !== null);
+  await wakeWaiting(tx, app, names.filter(isKnown).flatMap(itemWaits), 'item');
+  await wakeWaiting(tx, app, mapped.flatMap(itemWaits), 'mapping');
+  const used = batch.flatMap((work) => work.mapped.map(({ mapping }) => mapping));
+  const undone = await findInChunks<{ id: number }>(used, (some) =>
+    tx.table(POS_MAPPINGS_TABLE).select('id').whereIn('id', some).whereNotNull('undone_at')
+  );
+  for (const { id } of undone) await wakeMapped(tx, app, Number(id));
 };
 
 /** @param dueAt when it is looked at again by itself, epoch milliseconds; null: never */
@@ -326,25 +297,18 @@ export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Pr
   const { batch, relatives } = await withConnections(app, ids, (tx, connections) =>
     applyWithin(tx, app, connections, { claimed, times })
   );
-  const debug = debugLog(app.strapi);
   // A relative of an event is spoken of only where it came out otherwise than before.
   const isNews = ({ row, state }: ProcessingContext): boolean =>
     stateAfter(row.state, state) !== row.state;
-  for (const work of debug ? [...batch, ...relatives.filter(isNews)] : []) {
-    debug?.(settledLine(work, dueAtOf(work, times)));
-  }
-  // Records that were applied stay applied, whatever becomes of a second look at what they wait for.
-  const looks = [
-    ...(batch.some((work) => unknownLines(work).length > 0) ? [notifyKnown] : []),
-    ...(batch.some(({ mapped }) => mapped.length > 0) ? [notifyUndone] : []),
-  ];
-  for (const look of looks) {
-    try {
-      await withTransientRetry(() => look(app, batch));
-    } catch (error) {
-      // `wakeKnown` comes again by the clock.
-      app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
-    }
+  debugEach(app.strapi, [...batch, ...relatives.filter(isNews)], (work) =>
+    settledLine(work, dueAtOf(work, times))
+  );
+  if (!batch.some((work) => work.mapped.length > 0 || unknownLines(work).length > 0)) return;
+  try {
+    await app.db.retrying((tx) => lookAgain(tx, app, batch));
+  } catch (error) {
+    // The records stay applied. `wakeKnown` comes again by the clock.
+    app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
   }
 };
 
@@ -416,7 +380,7 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
 };
 
 /** Applies what was accepted, on this node. */
-export const createProcessor = (app: App): ServedHandler => {
+export const createProcessor = (app: App): GroupHandler => {
   const store = getRecordStore(app);
   return new BatchWorker<LeasedRecord>({
     name: RECORDS,
@@ -427,7 +391,7 @@ export const createProcessor = (app: App): ServedHandler => {
     pollMs: POLL_SECONDS * 1000,
     // Nothing has been done that could be forgotten: after a lease they are simply applied later.
     keepMs: 2 * LEASE_MS,
-    announce: store.announce,
+    announce: (_group, at = store.now()) => app.scheduler.announce(RECORDS, null, at),
     async consume(leases) {
       const limits = { count: BATCH, bytes: BATCH_BYTES };
       for (const part of inParts(leases, limits, ({ size }) => size)) {
@@ -442,7 +406,7 @@ export const createProcessor = (app: App): ServedHandler => {
         leases,
         ({ id, leaseUntil }) => `POS event ${id} claimed, lease until ${isoTime(leaseUntil)}`
       ),
-    onLate: (leases) =>
+    onUnstarted: (leases) =>
       debugEach(app.strapi, leases, ({ id }) => `POS event ${id} not applied: no time left`),
   });
 };
@@ -457,18 +421,15 @@ const lookForKnown = async (app: App, { products }: { products: boolean }) => {
   }
 };
 
-const starts = (): Slot<() => void> => ({});
-const looks = (): Slot<Promise<void>> => ({});
+/** The start that is given up, and the look that ends, before processing stops. */
+const begun = (): { giveUpStart?: () => void; look?: Promise<void> } => ({});
 
-/**
- * Starts once the whole site has: woken by commits, by a timer for grace periods that end, and by
- * cron.
- */
+/** Starts once the whole site has: woken by commits, by a timer for grace periods, and by cron. */
 export const startProcessing = (app: App): void => {
   if (!app.options.pos.process) return;
   const handler = createProcessor(app);
   const { announce } = getRecordStore(app);
-  const giveUpStart = whenLoaded(app.strapi, () => {
+  app.part(begun).giveUpStart = whenLoaded(app.strapi, () => {
     app.scheduler.serve(RECORDS, handler);
     app.strapi.cron.add({
       // The backstop: other nodes' records, and those of a node that died.
@@ -490,16 +451,16 @@ export const startProcessing = (app: App): void => {
       },
     });
     announce();
-    app.part(looks).value = lookForKnown(app, { products: true });
+    app.part(begun).look = lookForKnown(app, { products: true });
     startAttaching(app);
     comparing(app).start();
   });
-  app.part(starts).value = giveUpStart;
 };
 
 /** Lets the batch under way commit. */
 export const stopProcessing = async (app: App): Promise<void> => {
-  app.part(starts).value?.();
-  await Promise.all([app.part(looks).value, attaching(app).stop(), comparing(app).stop()]);
+  const { giveUpStart, look } = app.part(begun);
+  giveUpStart?.();
+  await Promise.all([look, attaching(app).stop(), comparing(app).stop()]);
   await app.scheduler.stop(RECORDS);
 };

@@ -1,17 +1,11 @@
 import type { Knex } from 'knex';
 import type { App } from '../../app';
-import { createDetached, type Detached } from '../../database/connection';
 import type { Db, Tx } from '../../database/db';
-import type { UpdatedTable } from '../../database/dialects/shared';
-import { sparseColumn } from '../../database/tables/plain-tables';
+import { countOf } from '../../database/retry';
+import { inChunks } from '../../database/written-rows';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
-import {
-  type GroupRoom,
-  type Lease,
-  type MissingRow,
-  type NextPlace,
-  Queue,
-} from '../../queue/queue';
+import { debugEach } from '../../runtime/text';
+import { type GroupRoom, type Lease, type NewRow, type NextPlace, Queue } from '../../queue/queue';
 import type { OldQueue } from '../../database/tables/old-queues';
 import type { WorkStore } from '../../scheduling/types';
 import { type EventState, isWaiting, WAITING_STATES } from '../rules/records';
@@ -31,35 +25,19 @@ export const RESERVE_MS = 10_000;
 /** The kind of work that records are, as the scheduler and its log lines name it. */
 export const RECORDS = 'switchboard POS events';
 
+export const wokenLine = (id: number): string => `POS event ${id} woken`;
+
 export interface LeasedRecord extends Lease {
   /** Length of the stored record. */
   size: number;
 }
 
-/** The columns of the log that processing writes. */
-const OUTCOME_COLUMNS = {
-  state: 'text',
-  settled_flags: 'text',
-  processed_at: 'bigint',
-  location_id: 'integer',
-  items: 'text',
-  ignored: 'text',
-  simulated: 'text',
-  took: 'bigint',
-  counted: 'text',
-  tries: 'integer',
-  error: 'text',
-  counted_places: 'text',
-} as const satisfies Partial<Record<keyof PosEventRow, string>>;
-
-export type RecordOutcome = Pick<PosEventRow, keyof typeof OUTCOME_COLUMNS>;
-
 export interface RecordSettlement {
   lease: Pick<Lease, 'id' | 'owner'>;
   /** When it is looked at again, epoch milliseconds; null: when somebody brings it forward. */
   dueAt: number | null;
-  /** All outcomes in one call have the same columns. */
-  outcome: Pick<RecordOutcome, 'state'> & Partial<RecordOutcome>;
+  /** Columns of the log: of all records in one call the same ones. */
+  outcome: Pick<PosEventRow, 'state'> & Partial<PosEventRow>;
   /** Its try is to come, whatever its group comes to meanwhile; else it was worked on. */
   wokenBy?: 'retry';
 }
@@ -82,7 +60,20 @@ export class LostLease extends Error {
 /** A record's columns in the queue besides its place: its waker, and its length. */
 type Queued = Pick<PosEventRow, 'id' | 'connection_id'> & { size: number };
 
-const AT_ONCE = 500;
+/** The columns of the queue in a record's row before version 0.3. */
+interface OldRow extends Queued {
+  state: EventState;
+  /** Epoch milliseconds; the end of the lease where somebody held it; null: it was due for nobody. */
+  due_at: number | string | null;
+  /** The lease's token, with when the record was due before it: `<token>/<time>`. */
+  owner: string | null;
+  woken_by?: WokenBy | null;
+}
+
+const dueAtOf = ({ due_at: dueAt, owner }: OldRow): number => {
+  const [, before] = /\/(\d+)$/.exec(owner ?? '') ?? [];
+  return Number(before ?? dueAt);
+};
 
 /**
  * The records of tills: their rows in the log, and with them the queue of those that are to be applied,
@@ -90,20 +81,14 @@ const AT_ONCE = 500;
  * and one that is done is not in the queue. A change of both writes the log first.
  */
 export class RecordStore implements WorkStore<LeasedRecord> {
-  /** For work that a commit starts and that must not inherit its finished transaction. */
-  // Made while the site boots, see `bootstrap` in index.ts.
-  readonly detached: Detached = createDetached();
   private readonly queue: Queue;
-  private readonly log: UpdatedTable;
 
   constructor(private readonly app: App) {
     this.queue = new Queue(app.db, {
       tableName: RECORD_QUEUE_TABLE,
-      columns: { woken_by: 'text', size: 'integer' },
       groups: { tableName: CONNECTIONS_TABLE },
       leaseMs: LEASE_MS,
     });
-    this.log = { name: POS_EVENTS_TABLE, schema: app.db.schema, columns: OUTCOME_COLUMNS };
   }
 
   now(): number {
@@ -123,12 +108,16 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     return this.queue.release(leases);
   }
 
-  /** Says that records may be due now. For the moment after a commit: cheap, never throws. */
+  /** Says that records may be due now. For the clock, and the moment after a commit: cheap, never throws. */
   readonly announce = (): void => this.app.scheduler.announce(RECORDS, null, this.now());
 
   /** Queues records that are new in the log: they are applied if and only if `tx` commits. */
-  async enqueue(tx: Db, records: readonly Queued[], dueAt: number): Promise<void> {
-    await this.queue.insert(tx, this.queued(records, dueAt, null));
+  async enqueue(tx: Tx, records: readonly Queued[], dueAt: number): Promise<void> {
+    await this.queue.insert(
+      tx,
+      records.map((one) => this.queued(one, dueAt, null))
+    );
+    tx.onCommit(this.announce);
   }
 
   /**
@@ -142,9 +131,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     gone: readonly RecordSettlement['lease'][] = []
   ): Promise<void> {
     const updates = settlements.map(({ lease: { id }, outcome }) => ({ id, set: { ...outcome } }));
-    await tx.inParts(updates, { count: AT_ONCE, valuesOf: ({ set }) => set }, async (part) => {
-      await tx.dialect.updateRows(tx.knex, this.log, part);
-    });
+    await tx.updateRows(POS_EVENTS_TABLE, updates);
     const held = await this.queue.settle(tx, [
       ...settlements.map(({ lease, dueAt, outcome: { state }, wokenBy = null }) => ({
         lease,
@@ -156,14 +143,9 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     if (lost.length > 0) throw new LostLease(new Set(lost));
   }
 
-  /** A record as it is now, locked until the transaction ends; null if it is gone. */
-  async lock(tx: Db, id: number): Promise<Pick<PosEventRow, 'state' | 'tries'> | null> {
-    const row = (await this.events(tx)
-      .select('state', 'tries')
-      .where({ id })
-      .forUpdate()
-      .first()) as Pick<PosEventRow, 'state' | 'tries'> | undefined;
-    return row ?? null;
+  /** A record as it is now, locked until the transaction ends; undefined if it is gone. */
+  async lock(tx: Db, id: number): Promise<Pick<PosEventRow, 'state' | 'tries'> | undefined> {
+    return this.events(tx).select('state', 'tries').where({ id }).forUpdate().first();
   }
 
   /**
@@ -172,32 +154,31 @@ export class RecordStore implements WorkStore<LeasedRecord> {
    * it until then, so that no process puts it to sleep meanwhile.
    * @returns the ids that were brought forward
    */
-  async bringForward(tx: Db, ids: readonly number[], by: WokenBy): Promise<number[]> {
+  async bringForward(tx: Tx, ids: readonly number[], by: WokenBy): Promise<number[]> {
     const now = this.now();
-    const queued = await this.queue.bringForward(tx, ids, { woken_by: by }, now);
+    const queued = await this.queue.bringForward(tx, ids, { woken_by: by });
     const forward = [...queued];
     const others = ids.filter((id) => !queued.has(id));
-    for (let start = 0; start < others.length; start += AT_ONCE) {
+    for (const some of inChunks(others)) {
       const done = (await this.events(tx)
         .select('id', 'connection_id', tx.raw('LENGTH(body) AS size'))
-        .whereIn('id', others.slice(start, start + AT_ONCE))
+        .whereIn('id', some)
         .whereNot({ state: 'failed' })) as Queued[];
-      await this.queue.requeue(tx, this.queued(done, now, by));
-      forward.push(...done.map(({ id }) => Number(id)));
+      const rows = done.map((one) => this.queued(one, now, by));
+      await this.queue.insert(tx, rows, 'replace');
+      forward.push(...rows.map(({ id }) => id));
     }
+    if (forward.length > 0) tx.onCommit(this.announce);
     return forward;
   }
 
-  /** Starts a record over that the caller has locked, whatever its result. */
-  async startAgain(tx: Db, row: PosEventRow, state: EventState): Promise<void> {
-    await this.events(tx).where({ id: row.id }).update({ state, tries: 0, error: null });
-    await this.wake(tx, row);
-  }
-
-  /** Processes a refund again that the caller has locked, now without waiting for its sale. */
-  async acceptOne(tx: Db, row: PosEventRow): Promise<void> {
-    await this.events(tx).where({ id: row.id }).update({ accepted_at: this.now() });
-    await this.wake(tx, row);
+  /** Processes a record again for its owner, with these changes. The caller has locked it. */
+  async startAgain(tx: Tx, row: PosEventRow, changes: Partial<PosEventRow>): Promise<void> {
+    await this.events(tx).where({ id: row.id }).update(changes);
+    const queued = this.queued({ ...row, size: row.body.length }, this.now(), 'owner');
+    await this.queue.insert(tx, [queued], 'replace');
+    tx.onCommit(() => debugEach(this.app.strapi, [queued.id], wokenLine));
+    tx.onCommit(this.announce);
   }
 
   /**
@@ -216,33 +197,51 @@ export class RecordStore implements WorkStore<LeasedRecord> {
         known?.state === (place?.state ?? (place ? 'ready' : undefined)) &&
         (known?.state !== 'ready' || known.dueAt === place?.dueAt);
       if (isSame) continue;
-      const [queued] = this.queued([{ ...row, size: row.body.length }], this.now(), null);
+      const queued = this.queued({ ...row, size: row.body.length }, this.now(), null);
       // As the statement finds it: who woke it may have committed since.
-      await this.queue.reschedule(tx, queued!, place, { woken_by: null });
+      await this.queue.reschedule(tx, queued, place, { woken_by: null });
     }
   }
 
-  /** The queue as earlier versions kept it. */
-  oldQueue(): Promise<OldQueue<MissingRow>> {
-    return oldRecordQueue(this.app, this.queue);
+  /** The queue as earlier versions kept it: in the columns `due_at`, `owner` and `woken_by` of the log. */
+  async oldQueue(): Promise<OldQueue<NewRow>> {
+    const { queue } = this;
+    // It came during 0.2.
+    const columns = this.app.strapi.db.getSchemaConnection();
+    const hasWoken = await columns.hasColumn(POS_EVENTS_TABLE, 'woken_by');
+    return {
+      name: 'record_queue',
+      tableName: POS_EVENTS_TABLE,
+      columns: ['connection_id_if_due_at', 'owner', 'woken_by', 'due_at'],
+      indexes: ['sb_event_waiting', 'sb_event_due'],
+      insert: (tx, rows) => queue.insert(tx, rows, 'ignore'),
+      read: async (tx, after, limit) => {
+        const rows = (await this.events(tx)
+          .select('id', 'connection_id', 'state', 'due_at', 'owner', tx.raw('LENGTH(body) AS size'))
+          .select(hasWoken ? ['woken_by'] : [])
+          .where('id', '>', after)
+          .andWhere((notDone) => {
+            notDone.whereNotNull('due_at').orWhereIn('state', [...WAITING_STATES, 'failed']);
+          })
+          .orderBy('id')
+          .limit(limit)) as OldRow[];
+        return rows.map((row) => {
+          const { state, due_at: dueAt, woken_by: wokenBy = null } = row;
+          const place = dueAt !== null ? 'ready' : state === 'failed' ? 'ended' : 'parked';
+          const due = dueAt === null ? this.now() : dueAtOf(row);
+          return { ...this.queued(row, due, wokenBy), state: place };
+        });
+      },
+    };
   }
 
   private events(tx: Db): Knex.QueryBuilder {
     return tx.table(POS_EVENTS_TABLE);
   }
 
-  private queued(records: readonly Queued[], dueAt: number, by: WokenBy | null) {
-    return records.map(({ id, connection_id: connection, size }) => ({
-      id: Number(id),
-      group: Number(connection),
-      dueAt,
-      columns: { woken_by: by, size: Number(size) },
-    }));
-  }
-
-  private async wake(tx: Db, row: PosEventRow): Promise<void> {
-    const queued = this.queued([{ ...row, size: row.body.length }], this.now(), 'owner');
-    await this.queue.requeue(tx, queued);
+  private queued({ id, connection_id: group, size }: Queued, dueAt: number, by: WokenBy | null) {
+    const columns = { woken_by: by, size: Number(size) };
+    return { id: Number(id), group: Number(group), dueAt, columns };
   }
 
   /** The place of a record's state in the queue; null: none, it is done. */
@@ -262,65 +261,6 @@ const createRecordStore = (app: App): RecordStore => new RecordStore(app);
 
 export const getRecordStore = (app: App): RecordStore => app.part(createRecordStore);
 
-/** The columns of the queue in a record's row before version 0.3. */
-interface OldRow {
-  id: number | string;
-  connection_id: number | string;
-  state: EventState;
-  /** Epoch milliseconds; the end of the lease where somebody held it; null: it was due for nobody. */
-  due_at: number | string | null;
-  /** The lease's token, with when the record was due before it: `<token>/<time>`. */
-  owner: string | null;
-  woken_by?: WokenBy | null;
-  size: number | string;
-}
-
-const dueAtOf = ({ due_at: dueAt, owner }: OldRow): number => {
-  const [, before] = /\/(\d+)$/.exec(owner ?? '') ?? [];
-  return Number(before ?? dueAt);
-};
-
-/** The queue of records in the columns `due_at`, `owner` and `woken_by` of the log. */
-export const oldRecordQueue = async (
-  { strapi }: App,
-  queue: Queue
-): Promise<OldQueue<MissingRow>> => {
-  // It came during 0.2.
-  const hasWoken = await strapi.db.getSchemaConnection().hasColumn(POS_EVENTS_TABLE, 'woken_by');
-  return {
-    name: 'record_queue',
-    tableName: POS_EVENTS_TABLE,
-    columns: [sparseColumn('connection_id', 'due_at'), 'owner', 'woken_by', 'due_at'],
-    indexes: ['sb_event_waiting', 'sb_event_due'],
-    insert: (tx, rows) => queue.insertMissing(tx, rows),
-    async read(tx, after, limit) {
-      const rows = (await tx
-        .table(POS_EVENTS_TABLE)
-        .select('id', 'connection_id', 'state', 'due_at', 'owner', tx.raw('LENGTH(body) AS size'))
-        .select(hasWoken ? ['woken_by'] : [])
-        .where('id', '>', after)
-        .andWhere((notDone) => {
-          notDone.whereNotNull('due_at').orWhereIn('state', [...WAITING_STATES, 'failed']);
-        })
-        .orderBy('id')
-        .limit(limit)) as OldRow[];
-      const now = queue.now();
-      return rows.map((row) => ({
-        id: Number(row.id),
-        group: Number(row.connection_id),
-        dueAt: row.due_at === null ? now : dueAtOf(row),
-        state:
-          row.due_at !== null
-            ? ('ready' as const)
-            : row.state === 'failed'
-              ? ('ended' as const)
-              : ('parked' as const),
-        columns: { woken_by: row.woken_by ?? null, size: Number(row.size) },
-      }));
-    },
-  };
-};
-
 const WAITING = 'switchboard_pos_records_waiting';
 const OLDEST = 'switchboard_pos_record_oldest_waiting_seconds';
 const STUCK = 'switchboard_pos_records_stuck';
@@ -335,29 +275,22 @@ const metrics: readonly Metric[] = [
   { name: STUCK, type: 'gauge', help: 'Records of tills that were not wholly applied, by state' },
 ];
 
-const inState = (db: Db, state: EventState) => db.table(POS_EVENTS_TABLE).where({ state });
-
-const count = async (db: Db, state: EventState): Promise<number> => {
-  const some = inState(db, state).select('id').limit(MOST);
-  const [row] = (await db.from(some).count({ n: '*' })) as { n: number | string }[];
-  return Number(row?.n ?? 0);
-};
-
 /** Records of tills that wait; at most 100,000 of a state are counted. */
 export const recordMetrics: MetricSource = {
   metrics,
   async read(app) {
     const db = await app.db.current();
-    const oldest = (await inState(db, 'pending').select('received_at').orderBy('id').first()) as
+    const inState = (state: EventState) => db.table(POS_EVENTS_TABLE).where({ state });
+    const count = (state: EventState): Promise<number> =>
+      countOf(db.from(inState(state).select('id').limit(MOST)));
+    const oldest = (await inState('pending').select('received_at').orderBy('id').first()) as
       Pick<PosEventRow, 'received_at'> | undefined;
     const now = app.clock.now();
     const age = Math.max(0, now - Number(oldest?.received_at ?? now));
     const stuck: Sample[] = [];
-    for (const state of STUCK_STATES) {
-      stuck.push({ labels: { state }, value: await count(db, state) });
-    }
+    for (const state of STUCK_STATES) stuck.push({ labels: { state }, value: await count(state) });
     return {
-      [WAITING]: [{ value: await count(db, 'pending') }],
+      [WAITING]: [{ value: await count('pending') }],
       [OLDEST]: [{ value: age / 1000 }],
       [STUCK]: stuck,
     };

@@ -29,14 +29,13 @@ import {
   priceOnTop,
   priceRefunds,
   type RefundOutcome,
-  refundToShare,
   type RefundToPrice,
+  type ReturnedPieces,
   settledFlags,
   settleRefunds,
   type SoldMoney,
   stateOfRefund,
 } from '../rules/refunds';
-import { readRecord } from '../rules/validate';
 import type { Connections } from '../connections';
 import { POS_EVENTS_TABLE, type PosEventRow } from '../tables';
 import {
@@ -48,6 +47,7 @@ import {
   openContext,
   placesOf,
   type ProcessingContext,
+  readStored,
   type RefundDifference,
   saleWaitOf,
   unknownLines,
@@ -97,11 +97,10 @@ const readBodies = async <T>(
 export const readMembers = (tx: Tx, ids: readonly number[]): Promise<Member[]> =>
   readBodies(tx, ids, (row): Member[] => {
     if (row.kind !== 'sale' && row.kind !== 'refund') return [];
-    const receivedAtMs = Number(row.received_at);
-    const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), { receivedAtMs });
+    const reading = readStored(row.kind, row);
     if (!reading.ok) return [];
     const items = JSON.parse(row.items ?? '[]') as (number | null)[];
-    return [withoutBody({ row, record: reading.record, items })];
+    return [withoutBody({ row, record: reading.value, items })];
   });
 
 type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>;
@@ -126,20 +125,11 @@ const byGroup = <M>(
 };
 
 /** Rows by the ids of their sales. An id may be of several groups: the caller compares keys. */
-const rowsOf = <Row>(
-  tx: Tx,
-  digests: Iterable<string>,
-  connections: Connections,
-  narrow: (query: Knex.QueryBuilder) => Knex.QueryBuilder
-): Promise<Row[]> =>
-  findInChunks<Row, string>(digests, (some) =>
-    narrow(
-      tx
-        .table(POS_EVENTS_TABLE)
-        .whereIn('family_digest', some)
-        .whereIn('connection_id', [...connections.keys()])
-    )
-  );
+const rowsOf = (tx: Tx, digests: readonly string[], connections: Connections): Knex.QueryBuilder =>
+  tx
+    .table(POS_EVENTS_TABLE)
+    .whereIn('family_digest', digests)
+    .whereIn('connection_id', [...connections.keys()]);
 
 const notProcessed = ['pending', 'failed'];
 
@@ -154,8 +144,7 @@ const goodsOfRefund = (work: ContextOf<RefundRecord>, { nowMs, graceMs }: Times)
       const item = work.items[line] ?? null;
       return item === null ? [] : [{ line, item, quantity }];
     }) ?? null,
-  // The place that it names for its goods.
-  namedLocation: work.locationId ?? (work.record.locationRef === null ? 'none' : 'unknown'),
+  destination: work.locationId ?? (work.record.locationRef === null ? 'of_sale' : 'unknown'),
   onlyLocation: work.onlyLocationId,
   graceOver: graceIsOver(Number(work.row.received_at), nowMs, graceMs),
   accepted: (work.row.accepted_at ?? null) !== null,
@@ -193,8 +182,8 @@ export const priceAccepted = async (
   mode: ConnectionMode,
   connections: Connections
 ): Promise<Map<number, PricedRefund>> => {
-  const rows = await rowsOf<{ id: number }>(tx, digests, connections, (query) =>
-    query.select('id').where({ mode }).orderBy('id')
+  const rows = await findInChunks<{ id: number }, string>(digests, (some) =>
+    rowsOf(tx, some, connections).select('id').where({ mode }).orderBy('id')
   );
   const members = await readMembers(
     tx,
@@ -214,26 +203,14 @@ export interface Touched {
   at: number;
 }
 
-type Base = Pick<Counted, 'kind' | 'connection' | 'at'>;
-
-const baseOf = ({ row, record }: ProcessingContext): Base => ({
-  kind: record.kind as Base['kind'],
-  connection: Number(row.connection_id),
-  at: Number(row.effective_at),
-});
-
 /**
  * A record's sum of an item that is larger is no figure, so that no number of them is more than the
  * columns hold; totals do not hang on it.
  */
 const LARGEST = 10n ** 18n;
 
-/** Some pieces for one price each; null: nobody knows of which item, or at which price. */
-interface PricedPieces {
-  item: number | null;
-  quantity: number;
-  unitPrice: number | null;
-}
+/** Some pieces for one price each; null: nobody knows of which item. */
+type PricedPieces = Pick<ReturnedPieces, 'quantity' | 'unitPrice'> & { item: number | null };
 
 const figuresOf = (lines: readonly PricedPieces[]): Pick<Counted, 'pieces' | 'items'> => {
   const sums = new Map<number, ItemSum>();
@@ -249,15 +226,14 @@ const figuresOf = (lines: readonly PricedPieces[]): Pick<Counted, 'pieces' | 'it
   };
 };
 
-const countedSale = (member: ContextOf<SaleRecord>): Counted => {
-  const { record, items } = member;
+const countedSale = ({ record, items }: ContextOf<SaleRecord>): Counted => {
   const lines = record.lines.map(({ quantity, unitPrice }, line) => ({
     item: items[line] ?? null,
     quantity,
     unitPrice,
   }));
   const amount = BigInt(record.total);
-  return { ...baseOf(member), currency: record.currency, amount, sale: null, ...figuresOf(lines) };
+  return { currency: record.currency, amount, sale: null, ...figuresOf(lines) };
 };
 
 const countedRefund = (
@@ -272,12 +248,20 @@ const countedRefund = (
     const ofSale = saleLine === null ? null : (sold?.items[saleLine] ?? null);
     return { item: own ?? ofSale, quantity, unitPrice };
   });
-  return { ...baseOf(member), currency, amount, sale, ...figuresOf(lines) };
+  return { currency, amount, sale, ...figuresOf(lines) };
 };
 
 const readMoneyLeft = (text: string): MoneyLeft => {
   const { left, rest } = JSON.parse(text) as { left: number[]; rest: string };
   return { left, rest: BigInt(rest) };
+};
+
+const updateRow = async (
+  tx: Tx,
+  { id }: Pick<ProcessingContext, 'id'>,
+  columns: Partial<PosEventRow>
+): Promise<void> => {
+  await tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
 };
 
 /** Counts members, and keeps what their sales have left. */
@@ -286,27 +270,21 @@ class Counting {
   /** Sales whose refunds cost otherwise now. */
   readonly repriced = new Set<number>();
 
-  constructor(private readonly tx: Tx) {}
-
   /** @param after  what the figures are to have of the member; one of the batch is written with it */
-  async count(member: ProcessingContext, after: Counted | null): Promise<void> {
+  async count(tx: Tx, member: ProcessingContext, after: Counted | null): Promise<void> {
     const text = after && writeCounted(after);
-    const known = member.row.counted;
+    const { counted: known } = member.row;
     member.counted = text;
     if (text === known) return;
-    const before = known === null ? null : readCounted(known, baseOf(member));
-    this.changes.replace(before, after);
+    const before = known === null ? null : readCounted(known);
+    this.changes.replace(member.row, before, after);
     for (const one of [before, after]) if (one && one.sale !== null) this.repriced.add(one.sale);
-    if (!member.inBatch) await this.update(member, { counted: text });
+    if (!member.inBatch) await updateRow(tx, member, { counted: text });
   }
 
-  async setLeft(sale: ProcessingContext, left: MoneyLeft | null): Promise<void> {
+  async setLeft(tx: Tx, sale: ProcessingContext, left: MoneyLeft | null): Promise<void> {
     const text = left && JSON.stringify({ left: left.left, rest: String(left.rest) });
-    if (text !== (sale.row.money_left ?? null)) await this.update(sale, { money_left: text });
-  }
-
-  private async update({ id }: ProcessingContext, columns: Partial<PosEventRow>): Promise<void> {
-    await this.tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
+    if (text !== (sale.row.money_left ?? null)) await updateRow(tx, sale, { money_left: text });
   }
 }
 
@@ -380,7 +358,7 @@ export class RefundGroup {
 
   /**
    * @param batch  its members in the batch, their lines resolved
-   * @param sales  those that were processed before, without their bodies
+   * @param sales  those that were processed before, without their bodies; not needed if the batch has one
    */
   constructor(
     readonly batch: readonly ProcessingContext[],
@@ -400,7 +378,7 @@ export class RefundGroup {
     return this.goods ? [] : this.relatives;
   }
 
-  /** @returns which relatives have to be read */
+  /** For a batch of refunds alone. @returns which relatives have to be read */
   plan(sale: ProcessingContext | undefined, withMoney: boolean): Reach {
     const reach = this.planGoods();
     if (!withMoney || reach === 'all') return reach;
@@ -412,7 +390,6 @@ export class RefundGroup {
   private planGoods(): Reach {
     const { batch, times } = this;
     const [sale, second] = this.sales;
-    if (batch.some(isSale)) return 'all';
     const refunds = batch.filter(isRefund).map((work) => goodsOfRefund(work, times));
     if (!sale) {
       // Each refund is held, or stands, by itself.
@@ -421,7 +398,7 @@ export class RefundGroup {
     }
     if (second || sale.refunded === null || !batch.every(isFresh)) return 'all';
     const { left, unknownLines: unknown } = readLeft(sale.refunded);
-    const result = shareOnTop(left, refunds.map(refundToShare));
+    const result = shareOnTop(left, refunds);
     if (!result) return 'allocated';
     const id = Number(sale.id);
     this.goods = {
@@ -491,17 +468,17 @@ export class RefundGroup {
   }
 
   /** Counts what its members come to in money. */
-  async countMoney(counting: Counting): Promise<void> {
+  async countMoney(tx: Tx, counting: Counting): Promise<void> {
     if (!this.isLive) return;
     const { members, refunds, left } = this.money ?? this.priceMembers();
     const refunded = new Set([...refunds.values()].map(({ sale }) => sale));
     for (const member of members) {
       const price = refunds.get(member.id);
-      if (price) await counting.count(member, countedRefund(member, price, members));
-      else if (isSale(member)) await counting.count(member, countedSale(member));
+      if (price) await counting.count(tx, member, countedRefund(member, price, members));
+      else if (isSale(member)) await counting.count(tx, member, countedSale(member));
       const rest = left.get(member.id);
       const isNews = refunded.has(member.id) || (member.row.money_left ?? null) !== null;
-      if (rest !== undefined && isNews) await counting.setLeft(member, rest);
+      if (rest !== undefined && isNews) await counting.setLeft(tx, member, rest);
     }
   }
 }
@@ -524,9 +501,9 @@ const loadRelatives = async (
   connections: Connections
 ): Promise<void> => {
   const digests = [...groups.values()].flatMap(({ batch }) => batch[0]?.row.family_digest ?? []);
-  const rows = await rowsOf<SaleHead>(tx, digests, connections, (query) => {
+  const rows = await findInChunks<SaleHead, string>(digests, (some) => {
+    const query = rowsOf(tx, some, connections).whereNotIn('state', notProcessed);
     query.select('id', 'connection_id', 'family_digest', 'mode').orderBy('id');
-    query.whereNotIn('state', notProcessed);
     if (which === 'all') return query;
     return query.where((allocated) => {
       allocated.where({ kind: 'sale' }).orWhereNull('took').orWhere('took', '>', 0);
@@ -553,35 +530,30 @@ export const loadRefundGroups = async (
   connections: Connections,
   { times, withMoney }: { times: Times; withMoney: boolean }
 ): Promise<RefundGroup[]> => {
-  const digests = works.flatMap(({ row }) => row.family_digest ?? []);
-  const own = new Set(works.map(({ id }) => id));
-  const heads = await rowsOf<SaleHead>(tx, digests, connections, (query) =>
-    query
+  const batches = byGroup(works, ({ row }) => row, connections);
+  // The relatives of a sale of the batch are looked at anyway.
+  const digests = [...batches.values()].flatMap((batch) =>
+    batch.some(isSale) ? [] : (batch[0]?.row.family_digest ?? [])
+  );
+  const heads = await findInChunks<SaleHead, string>(digests, (some) =>
+    rowsOf(tx, some, connections)
       .select('id', 'connection_id', 'family_digest', 'mode', 'refunded', 'money_left')
       .where({ kind: 'sale' })
       .whereNotIn('state', notProcessed)
   );
-  const sales = byGroup(
-    heads.filter(({ id }) => !own.has(Number(id))),
-    (row) => row,
-    connections
-  );
-  const groups = [...byGroup(works, ({ row }) => row, connections)].map(
+  const sales = byGroup(heads, (row) => row, connections);
+  const groups = [...batches].map(
     ([key, batch]) => [key, new RefundGroup(batch, sales.get(key) ?? [], times)] as const
   );
   const toPrice = withMoney ? groups.flatMap(([, { saleToPrice }]) => saleToPrice ?? []) : [];
   const priced = toPrice.length > 0 ? await openRelatives(tx, toPrice, connections) : [];
-  const reached: Record<Reach, Map<string, RefundGroup>> = {
-    none: new Map(),
-    allocated: new Map(),
-    all: new Map(),
-  };
-  for (const [key, group] of groups) {
+  const reaches = groups.map(([, group]): Reach => {
     const sale = priced.find(({ id }) => id === group.saleToPrice);
-    reached[group.plan(sale, withMoney)].set(key, group);
-  }
+    return group.batch.some(isSale) ? 'all' : group.plan(sale, withMoney);
+  });
   for (const which of ['allocated', 'all'] as const) {
-    await loadRelatives(tx, reached[which], which, connections);
+    const reached = groups.filter((_group, at) => reaches[at] === which);
+    await loadRelatives(tx, new Map(reached), which, connections);
   }
   return groups.map(([, group]) => group);
 };
@@ -600,8 +572,7 @@ export const settleGoods = async (
   for (const [id, { left, unknownLines: unknown }] of preview
     ? []
     : settled.flatMap((one) => [...one.left])) {
-    const refunded = writeLeft(left, unknown);
-    await tx.table(POS_EVENTS_TABLE).where({ id }).update({ refunded });
+    await updateRow(tx, { id }, { refunded: writeLeft(left, unknown) });
   }
   const refunds = new Map(settled.flatMap((one) => one.refunds).map((work) => [work.id, work]));
   if (refunds.size === 0) return [];
@@ -631,8 +602,8 @@ export const countMoney = async (
   tx: Tx,
   groups: readonly RefundGroup[]
 ): Promise<{ touched: Touched[]; repriced: number[] }> => {
-  const counting = new Counting(tx);
-  for (const group of groups) await group.countMoney(counting);
+  const counting = new Counting();
+  for (const group of groups) await group.countMoney(tx, counting);
   await counting.changes.save(tx);
   return {
     touched: groups

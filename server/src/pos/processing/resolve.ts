@@ -29,6 +29,7 @@ import {
 } from '../mappings';
 import {
   type EventFlag,
+  type EventKind,
   type EventState,
   linesOf,
   type PosRecord,
@@ -101,6 +102,12 @@ export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
     item === null || locationId === null ? null : { item, location: locationId }
   );
 
+/** Reads the body of a stored event. */
+export const readStored = <K extends EventKind>(
+  kind: K,
+  { body, received_at: at }: Pick<PosEventRow, 'body' | 'received_at'>
+) => readRecord(kind, Buffer.from(body, 'utf8'), Number(at));
+
 /**
  * Reads a stored event back.
  * @throws Error if the stored body is no record any more; the event is then `failed`.
@@ -111,11 +118,9 @@ export const openContext = (
   inBatch: boolean
 ): ProcessingContext => {
   if (row.kind === 'closing') throw new Error('A closing is not processed.');
-  const reading = readRecord(row.kind, Buffer.from(row.body, 'utf8'), {
-    receivedAtMs: Number(row.received_at),
-  });
+  const reading = readStored(row.kind, row);
   if (!reading.ok) throw new Error(`The stored record is not valid: ${reading.issue.message}`);
-  const { record } = reading;
+  const { value: record } = reading;
   const known = JSON.parse(row.items ?? '[]') as (number | null)[];
   const work: ProcessingContext = {
     id: Number(row.id),
@@ -148,12 +153,7 @@ export const unknownLines = ({ record, items, ignored }: ProcessingContext): Sto
 export const waitingLines = (work: ProcessingContext): number =>
   work.items.length - work.ignored.length - placesOf(work).filter((place) => place).length;
 
-interface UndoneLine {
-  id: number;
-  event_id: number;
-  line: number;
-  kind: MappingKind;
-}
+type UndoneLine = Record<'id' | 'event_id' | 'line', number> & { kind: MappingKind };
 
 /** Makes records that are processed again forget mappings that were undone since. */
 const forgetUndone = async (tx: Tx, again: readonly ProcessingContext[]): Promise<void> => {
@@ -241,16 +241,16 @@ export const resolve = async (
   const live = batch.filter(({ row }) => !preview && row.mode === 'live');
   const tried = await lookUpItems(tx, app, trials.flatMap(unknownLines), 'stand in');
   const adopted = await lookUpItems(tx, app, live.flatMap(unknownLines), 'adopt');
-  const lookupOf = ({ row }: ProcessingContext): ItemLookup =>
-    preview || row.mode === 'test' ? tried.lookup : adopted.lookup;
+  const looked = [
+    ...trials.map((work) => ({ work, lookup: tried.lookup })),
+    ...live.map((work) => ({ work, lookup: adopted.lookup })),
+  ];
   const mappings = await loadMappings(
     tx,
     // A record that is worked on again is asked about every line: an item that goes by the name now
     // may have been made by a mapping.
-    batch.flatMap((work) =>
-      unknownLines(work).filter(
-        (name) => work.row.processed_at !== null || lookupOf(work)(name) === null
-      )
+    looked.flatMap(({ work, lookup }) =>
+      unknownLines(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
     ),
     batch.flatMap(({ locationId, record, connection }) =>
       locationId === null && record.locationRef !== null
@@ -260,15 +260,15 @@ export const resolve = async (
   );
   const origins = await loadItemOrigins(
     tx,
-    batch.flatMap((work) =>
+    looked.flatMap(({ work, lookup }) =>
       unknownLines(work)
-        .flatMap((name) => [lookupOf(work)(name), mappings.ofLine(name)?.item ?? null])
+        .flatMap((name) => [lookup(name), mappings.ofLine(name)?.item ?? null])
         .flatMap((item) => item ?? [])
     )
   );
-  for (const work of batch) {
-    resolveLocation(work, mappings);
-    resolveItems(work, lookupOf(work), mappings, origins);
+  for (const { work, lookup } of looked) {
+    if (work.locationId === null || work.onlyLocationId === null) resolveLocation(work, mappings);
+    resolveItems(work, lookup, mappings, origins);
   }
   return tried.products;
 };
@@ -293,24 +293,16 @@ export const resolveStandIns = async (
   return products;
 };
 
-/** A line whose place is not the one where the ledger has it. */
-interface Misplaced {
-  line: number;
-  before: Place | null;
-  now: Place | null;
-}
-
-const misplacedOf = (before: Places, now: Places): Misplaced[] =>
+/** Lines whose place is not the one where the ledger has them. */
+const misplacedOf = (before: Places, now: Places) =>
   now.flatMap((place, line) => {
     const was = before[line] ?? null;
     const isSame = was?.item === place?.item && was?.location === place?.location;
     return isSame ? [] : [{ line, before: was, now: place }];
   });
 
-const misplacedLines = (work: ProcessingContext): Misplaced[] =>
+const misplacedLines = (work: ProcessingContext) =>
   isRefund(work) ? [] : misplacedOf(work.posted, placesOf(work));
-
-type StoredPlaces = ([item: number, location: number] | null)[];
 
 /** As an event's `counted_places`; null if no line counts anything yet. */
 export const writePlaces = (places: Places): string | null =>
@@ -319,8 +311,8 @@ export const writePlaces = (places: Places): string | null =>
     : JSON.stringify(places.map((place) => place && [place.item, place.location]));
 
 const readPlaces = (text: string): Places =>
-  (JSON.parse(text) as StoredPlaces).map((place) =>
-    place === null ? null : { item: place[0], location: place[1] }
+  (JSON.parse(text) as ([item: number, location: number] | null)[]).map(
+    (place) => place && { item: place[0], location: place[1] }
   );
 
 /** Live counts that were accepted and are not in the ledger yet. */
@@ -425,16 +417,19 @@ export const post = async (
     changes.push(...(await undoCounts(tx, app, counted)));
     await withdrawMisplaced(tx, app, stocktakes);
   }
-  const { id: defaultPlace } = products.size > 0 ? await defaultLocation(tx) : { id: 0 };
-  // A product's quantity is what its item would have there, once it is made.
+  const main = products.size > 0 ? Number((await defaultLocation(tx)).id) : null;
+  // A product's quantity is what its item would have at the default location, once it is made.
   const openingOf = ({ item, location }: Place): number =>
-    location === Number(defaultPlace) ? (products.get(item)?.quantity ?? 0) : 0;
+    location === main ? (products.get(item)?.quantity ?? 0) : 0;
   const slice = new TimeSlice();
   for (const mode of ['live', 'test'] as const) {
     const works = batch.filter(({ row }) => row.mode === mode);
     const differences = refunds.filter(({ work }) => work.row.mode === mode);
     if (works.length === 0 && differences.length === 0) continue;
-    const ledger = new Ledger(app, tx, { simulate: preview || mode === 'test', openingOf });
+    const ledger = new Ledger(app, tx, {
+      simulate: preview || mode === 'test',
+      openingOf: main === null ? null : openingOf,
+    });
     await ledger.lock([
       ...works
         .flatMap(misplacedLines)
@@ -462,7 +457,8 @@ export const post = async (
       if (product) line.sku = product.sku;
     }
   }
-  return mergeChanges(changes);
+  // Only a count that was undone and another one change a level twice.
+  return stocktakes.length > 0 ? mergeChanges(changes) : changes;
 };
 
 const otherWait = (digest: string): Wait => ({
@@ -506,8 +502,6 @@ export const settleLines = (work: ProcessingContext): void => {
   const waiting = waitingLines(work);
   const placed = work.items.length - work.ignored.length - waiting;
   work.state = stateOfLines(work.row.mode, placed, waiting);
-  work.waits = [
-    ...itemWaitsOf(work),
-    ...(work.locationId === null && waiting > 0 ? [locationWaitOf(work)] : []),
-  ];
+  if (waiting === 0) return;
+  work.waits = [...itemWaitsOf(work), ...(work.locationId === null ? [locationWaitOf(work)] : [])];
 };

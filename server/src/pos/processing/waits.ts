@@ -1,13 +1,11 @@
 import { findInChunks } from '../../database/written-rows';
-import { withTransientRetry } from '../../database/retry';
-import { debugLog, errorText } from '../../runtime/text';
+import { debugEach, errorText } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
 import { comparing, markClosings } from '../closings';
-import { groupOf } from '../connections';
+import { groupOf, readConnections } from '../connections';
 import { connectionWait, digestsOfMappings, itemWaits } from '../mappings';
 import {
-  CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
   POS_MAPPED_LINES_TABLE,
   POS_MAPPINGS_TABLE,
@@ -15,65 +13,56 @@ import {
   type PosEventRow,
   type WokenBy,
 } from '../tables';
-import { getRecordStore } from './record-store';
+import { getRecordStore, wokenLine } from './record-store';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
-
-export const wokenLine = (id: number): string => `POS event ${id} woken`;
 
 const CHUNK = 500;
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
 export const wakeWaiting = async (
-  db: Db,
+  tx: Tx,
   app: App,
   digests: readonly string[],
   by: WokenBy
 ): Promise<void> => {
   const waits = await findInChunks<{ event_id: number }, string>(digests, (some) =>
-    db.table(POS_WAITS_TABLE).distinct('event_id').whereIn('digest', some)
+    tx.table(POS_WAITS_TABLE).distinct('event_id').whereIn('digest', some)
   );
   const waiting = new Set(waits.map(({ event_id: id }) => Number(id)));
   // In one order everywhere: two that wake the same records do not wait for each other in a circle.
   const ids = [...waiting].sort((a, b) => a - b);
-  const store = getRecordStore(app);
-  const debug = debugLog(app.strapi);
-  const woken = await store.bringForward(db, ids, by);
-  if (ids.length === 0) return;
-  app.db.afterCommit(() => {
-    if (debug) for (const id of woken) debug(wokenLine(id));
-    store.announce();
-  });
+  const woken = await getRecordStore(app).bringForward(tx, ids, by);
+  tx.onCommit(() => debugEach(app.strapi, woken, wokenLine));
 };
 
 /**
  * Wakes now, so that it is committed with its cause, and once more after the commit: a record that
  * was being applied meanwhile may have begun to wait without either side seeing the other.
  */
-export const wakeTwice = async (
-  db: Db,
+export const twice = async <T>(tx: Tx, app: App, wake: (tx: Tx) => Promise<T>): Promise<T> => {
+  const woken = await wake(tx);
+  tx.onCommit(() => {
+    app.detached(() =>
+      app.db.retrying(wake).catch((error: unknown) => {
+        app.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
+      })
+    );
+  });
+  return woken;
+};
+
+export const wakeTwice = (
+  tx: Tx,
   app: App,
   digests: readonly string[],
   by: WokenBy
-): Promise<void> => {
-  await wakeWaiting(db, app, digests, by);
-  app.db.afterCommit(() => {
-    getRecordStore(app).detached(async () => {
-      try {
-        await withTransientRetry(() =>
-          app.db.transaction((tx) => wakeWaiting(tx, app, digests, by))
-        );
-      } catch (error) {
-        app.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
-      }
-    });
-  });
-};
+): Promise<void> => twice(tx, app, (now) => wakeWaiting(now, app, digests, by));
 
 /** A connection's map or group is another one: its records and those of its group look again. */
-export const wakeConnection = async (db: Db, app: App, id: number): Promise<void> => {
-  const group = await groupOf(db, id);
-  await wakeTwice(db, app, [...group.keys()].map(connectionWait), 'connection');
+export const wakeConnection = async (tx: Tx, app: App, id: number): Promise<void> => {
+  const group = await groupOf(tx, id);
+  await wakeTwice(tx, app, [...group.keys()].map(connectionWait), 'connection');
 };
 
 type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;
@@ -88,15 +77,13 @@ const regroupedRefunds = async (
   others: readonly number[]
 ): Promise<Regrouped[]> => {
   if (others.length === 0) return [];
-  const shared = db
+  const digests: string[] = await db
     .table(`${POS_EVENTS_TABLE} as own`)
     .join(`${POS_EVENTS_TABLE} as other`, 'other.family_digest', 'own.family_digest')
     .where('own.connection_id', connection)
     .whereIn('other.connection_id', [...others])
-    .distinct('own.family_digest');
-  const digests = ((await shared) as { family_digest: string }[]).map(
-    ({ family_digest: digest }) => digest
-  );
+    .distinct()
+    .pluck('own.family_digest');
   const refunds = await findInChunks<Regrouped, string>(digests, (some) =>
     db
       .table(POS_EVENTS_TABLE)
@@ -114,21 +101,15 @@ const regroupedRefunds = async (
  * locked by the transaction.
  */
 export const regroup = async (
-  db: Tx,
+  tx: Tx,
   app: App,
   connection: number,
   groups: readonly (string | null)[]
 ): Promise<void> => {
   const digests = groups.filter((group) => group !== null);
-  const members = db
-    .table(CONNECTIONS_TABLE)
-    .select('id')
-    .where((any) => {
-      any.where({ id: connection });
-      if (digests.length > 0) any.orWhereIn('group_digest', digests);
-    });
-  const ids = ((await members) as { id: number }[]).map(({ id }) => Number(id));
-  await db
+  const members = await readConnections(tx, [connection], digests, { lock: false });
+  const ids = [...members.keys()];
+  await tx
     .table(POS_EVENTS_TABLE)
     .whereIn('connection_id', ids)
     .where((any) => {
@@ -136,10 +117,9 @@ export const regroup = async (
     })
     .update({ refunded: null, money_left: null });
   const others = ids.filter((id) => id !== connection);
-  const store = getRecordStore(app);
-  const refunds = await regroupedRefunds(db, connection, others);
-  await store.bringForward(
-    db,
+  const refunds = await regroupedRefunds(tx, connection, others);
+  await getRecordStore(app).bringForward(
+    tx,
     refunds.map(({ id }) => Number(id)),
     'connection'
   );
@@ -148,12 +128,7 @@ export const regroup = async (
     mode,
     at: Number(at),
   }));
-  const isCompared = await markClosings(db, app, touched);
-  if (refunds.length === 0) return;
-  app.db.afterCommit(() => {
-    store.announce();
-    if (isCompared) comparing(app).wake();
-  });
+  if (await markClosings(tx, app, touched)) tx.onCommit(() => comparing(app).wake());
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
@@ -163,40 +138,37 @@ export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void
     await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
   });
 
-/** Known items and mappings that events still wait for, because no process saw the wake. */
-const knownAndWaitedFor = async (tx: Tx): Promise<{ items: string[]; mapped: string[] }> => {
-  const joined = async (other: string, column: string): Promise<string[]> => {
-    const query = tx
-      .table(`${POS_WAITS_TABLE} as w`)
-      .join(`${other} as o`, `o.${column}`, 'w.digest')
-      .distinct('w.digest');
-    if (other === ITEMS_TABLE) query.whereNull('o.archived_at');
-    return ((await query) as { digest: string }[]).map(({ digest }) => digest);
-  };
-  // A mapping to an archived item holds for nobody; that of a location is waited for by its connection.
-  const mappings = (await tx
+/** Known items that events still wait for, because no process saw the wake. */
+const waitedForItems = async (tx: Tx, column: 'sku_digest' | 'gtin_digest'): Promise<string[]> =>
+  tx
+    .table(`${POS_WAITS_TABLE} as w`)
+    .join(`${ITEMS_TABLE} as i`, `i.${column}`, 'w.digest')
+    .whereNull('i.archived_at')
+    .distinct()
+    .pluck('w.digest');
+
+/**
+ * As `waitedForItems`, of mappings. One to an archived item holds for nobody; that of a location is waited
+ * for by its connection.
+ */
+const waitedForMappings = async (tx: Tx): Promise<string[]> =>
+  tx
     .table(`${POS_WAITS_TABLE} as w`)
     .join(`${POS_MAPPINGS_TABLE} as m`, 'm.active_digest', 'w.inbox_digest')
     .leftJoin(`${ITEMS_TABLE} as i`, 'i.id', 'm.item_id')
     .whereNull('i.archived_at')
-    .distinct('w.digest')) as { digest: string }[];
-  return {
-    items: [
-      ...(await joined(ITEMS_TABLE, 'sku_digest')),
-      ...(await joined(ITEMS_TABLE, 'gtin_digest')),
-    ],
-    mapped: mappings.map(({ digest }) => digest),
-  };
-};
+    .distinct()
+    .pluck('w.digest');
 
 /** Records of which a mapping still decides something that was undone. */
 const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
-  const rows = (await tx
+  const ids: number[] = await tx
     .table(`${POS_MAPPED_LINES_TABLE} as d`)
     .join(`${POS_MAPPINGS_TABLE} as m`, 'm.id', 'd.mapping_id')
     .whereNotNull('m.undone_at')
-    .distinct('d.event_id')) as { event_id: number }[];
-  return rows.map(({ event_id: id }) => Number(id)).sort((a, b) => a - b);
+    .distinct()
+    .pluck('d.event_id');
+  return ids.map(Number).sort((a, b) => a - b);
 };
 
 /**
@@ -205,16 +177,15 @@ const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
  * now and then, by the clock.
  */
 export const wakeKnown = (app: App): Promise<void> =>
-  withTransientRetry(() =>
-    app.db.transaction(async (tx) => {
-      const { items, mapped } = await knownAndWaitedFor(tx);
-      await wakeWaiting(tx, app, items, 'item');
-      await wakeWaiting(tx, app, mapped, 'mapping');
-      const left = await undoneAndDecided(tx);
-      await getRecordStore(app).bringForward(tx, left, 'mapping_undone');
-      if (left.length > 0) app.db.afterCommit(getRecordStore(app).announce);
-    })
-  );
+  app.db.retrying(async (tx) => {
+    const items = [
+      ...(await waitedForItems(tx, 'sku_digest')),
+      ...(await waitedForItems(tx, 'gtin_digest')),
+    ];
+    await wakeWaiting(tx, app, items, 'item');
+    await wakeWaiting(tx, app, await waitedForMappings(tx), 'mapping');
+    await getRecordStore(app).bringForward(tx, await undoneAndDecided(tx), 'mapping_undone');
+  });
 
 /** Names that events wait for, and the site's own products may have since. */
 export const wakeForProducts = async (app: App): Promise<void> => {
@@ -240,27 +211,23 @@ export const wakeForProducts = async (app: App): Promise<void> => {
       sku: kind === 'sku' ? value : null,
       gtin: kind === 'gtin' ? value : null,
     }));
-    await withTransientRetry(() =>
-      app.db.transaction(async (tx) => {
-        const { lookup } = await lookUpItems(tx, app, names, 'adopt');
-        const known = names.filter((name) => lookup(name) !== null);
-        await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
-      })
-    );
+    await app.db.retrying(async (tx) => {
+      const { lookup } = await lookUpItems(tx, app, names, 'adopt');
+      const known = names.filter((name) => lookup(name) !== null);
+      await wakeWaiting(tx, app, known.flatMap(itemWaits), 'item');
+    });
   }
 };
 
-/** Wakes the records of a mapping that was undone, after their commit. */
-export const wakeMapped = async (db: Db, app: App, mapping: number): Promise<number[]> => {
-  const store = getRecordStore(app);
-  const decided: number[] = await db
+/** Wakes the records of a mapping that was undone. @returns their ids */
+export const wakeMapped = async (tx: Tx, app: App, mapping: number): Promise<number[]> => {
+  const decided: number[] = await tx
     .table(POS_MAPPED_LINES_TABLE)
     .distinct('event_id')
     .where({ mapping_id: mapping })
     .orderBy('event_id')
     .pluck('event_id');
   const ids = decided.map(Number);
-  await store.bringForward(db, ids, 'mapping_undone');
-  app.db.afterCommit(store.announce);
+  await getRecordStore(app).bringForward(tx, ids, 'mapping_undone');
   return ids;
 };

@@ -1,6 +1,6 @@
 import type { ClosingComparison, ClosingDifference } from '../../../../shared/contracts/pos';
 import { minorSum } from '../../../../shared/minor-sums';
-import { type ClosingRecord, type ClosingTotals, LIMITS } from './records';
+import { type ClosingRecord, type ClosingTotals, type CurrencySums, LIMITS } from './records';
 
 /** A sale or refund that a closing counts; money in minor units, a refund's positive. */
 export interface ClosedRecord {
@@ -11,14 +11,7 @@ export interface ClosedRecord {
   amount: bigint;
 }
 
-interface Sums {
-  count: number;
-  total: bigint;
-}
-
-type CurrencySums = Record<'sales' | 'refunds', Sums>;
-
-const none = (): CurrencySums => ({
+const none = (): CurrencySums<bigint> => ({
   sales: { count: 0, total: 0n },
   refunds: { count: 0, total: 0n },
 });
@@ -38,8 +31,8 @@ const onlyCurrency = (
 const sumsOf = (
   records: readonly ClosedRecord[],
   fallback: string | null
-): Map<string, CurrencySums> => {
-  const sums = new Map<string, CurrencySums>();
+): Map<string, CurrencySums<bigint>> => {
+  const sums = new Map<string, CurrencySums<bigint>>();
   for (const { kind, currency: named, amount } of records) {
     const currency = named ?? fallback;
     if (currency === null) continue;
@@ -54,16 +47,16 @@ const sumsOf = (
 
 const differencesOf = (
   currency: string,
-  till: CurrencySums,
-  site: CurrencySums
+  till: CurrencySums<number | bigint>,
+  site: CurrencySums<bigint>
 ): ClosingDifference[] =>
   (['sales', 'refunds'] as const).flatMap((what) =>
     (['count', 'total'] as const).flatMap((which): ClosingDifference[] => {
-      const theirs = till[what][which];
-      const ours = site[what][which];
-      if (BigInt(theirs) === BigInt(ours)) return [];
+      const theirs = BigInt(till[what][which]);
+      const ours = BigInt(site[what][which]);
+      if (theirs === ours) return [];
       const field = `${what}.${which}` as const;
-      return [{ currency, field, till: minorSum(BigInt(theirs)), site: minorSum(BigInt(ours)) }];
+      return [{ currency, field, till: minorSum(theirs), site: minorSum(ours) }];
     })
   );
 
@@ -76,15 +69,7 @@ export const compareClosing = (
   records: readonly ClosedRecord[]
 ): { state: 'matched' | 'differs'; comparison: ClosingComparison } => {
   const site = sumsOf(records, onlyCurrency(totals, records));
-  const till = new Map(
-    totals.map(({ currency, sales, refunds }): [string, CurrencySums] => [
-      currency,
-      {
-        sales: { count: sales.count, total: BigInt(sales.total) },
-        refunds: { count: refunds.count, total: BigInt(refunds.total) },
-      },
-    ])
-  );
+  const till = new Map(totals.map((one) => [one.currency, one]));
   const currencies = [...new Set([...till.keys(), ...[...site.keys()].sort()])];
   const differences = currencies.flatMap((currency) =>
     differencesOf(currency, till.get(currency) ?? none(), site.get(currency) ?? none())

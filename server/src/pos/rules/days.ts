@@ -8,63 +8,48 @@ const FORM = /^\d{4}-\d{2}-\d{2}$/;
 const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** True if a text is a day of the calendar, `YYYY-MM-DD`. */
+/** True if a text is a day of the calendar, `YYYY-MM-DD`, after which there is another one of four digits. */
 export const isDay = (text: string): boolean => {
   const at = FORM.test(text) ? midnight(text) : Number.NaN;
-  return !Number.isNaN(at) && dayOf(at) === text;
+  return !Number.isNaN(at) && dayOf(at) === text && FORM.test(dayAfter(text));
 };
 
 export const daysBetween = (from: string, to: string): number =>
   Math.round((midnight(to) - midnight(from)) / DAY_MS);
 
-/** The day that it is in a time zone. */
-const localDay = (zone: string): ((at: number) => string) => {
-  const format = new Intl.DateTimeFormat('en-CA', {
-    timeZone: zone,
-    calendar: 'iso8601',
-    numberingSystem: 'latn',
-    year: 'numeric',
-    month: '2-digit',
-    day: '2-digit',
-  });
-  return (at) => {
-    const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, value]));
-    const year = (parts.get('year') ?? '').padStart(4, '0');
-    return `${year}-${parts.get('month')}-${parts.get('day')}`;
-  };
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** The end of a time with its offset: `GMT+05:30`, before clocks were set by zones `GMT-00:44:30`. */
+const OFFSET = /([+\-\u2212])(\d\d):(\d\d)(?::(\d\d))?$/;
+
+/** How far the clocks of a time zone are ahead of UTC at an instant, in milliseconds. */
+export const offsetAt = (zone: string, at: number): number => {
+  const format =
+    formats.get(zone) ??
+    new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
+  formats.set(zone, format);
+  // For UTC some versions of Node write `GMT` alone.
+  const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(format.format(at)) ?? [];
+  const ahead = (Number(hours) * 60 + Number(minutes)) * 60_000 + Number(seconds) * 1000;
+  return sign === '+' ? ahead : -ahead;
 };
 
 /** The day, `YYYY-MM-DD`, that a time zone has at a moment (epoch milliseconds). */
-export const dayInZone = (at: number, zone: string): string => localDay(zone)(at);
+export const dayInZone = (at: number, zone: string): string => dayOf(at + offsetAt(zone, at));
 
-/** The first quarter hour of UTC that belongs to a day; where midnight is skipped, the one after it. */
-const beginningOf = (day: string, dayAt: (at: number) => string): number => {
+export const dayAfter = (day: string): string => dayOf(midnight(day) + DAY_MS);
+
+/**
+ * The first quarter hour of UTC that belongs to a day of a time zone, epoch milliseconds; where midnight is
+ * skipped, the one after it.
+ */
+export const beginningOf = (day: string, zone: string): number => {
   let before = midnight(day) - LARGEST_OFFSET_MS;
   let within = midnight(day) + LARGEST_OFFSET_MS;
   while (within - before > QUARTER_MS) {
     const middle = before + Math.floor((within - before) / 2 / QUARTER_MS) * QUARTER_MS;
-    if (dayAt(middle) < day) before = middle;
+    if (dayInZone(middle, zone) < day) before = middle;
     else within = middle;
   }
   return within;
-};
-
-/** A day of a time zone; epoch milliseconds, `to` not included. */
-export interface ZonedDay {
-  day: string;
-  from: number;
-  to: number;
-}
-
-/** The days from one to another, both included, as a time zone has them. */
-export const daysOfZone = (from: string, to: string, zone: string): ZonedDay[] => {
-  const dayAt = localDay(zone);
-  const days: ZonedDay[] = [];
-  let start = beginningOf(from, dayAt);
-  for (let at = midnight(from); at <= midnight(to); at += DAY_MS) {
-    const end = beginningOf(dayOf(at + DAY_MS), dayAt);
-    days.push({ day: dayOf(at), from: start, to: end });
-    start = end;
-  }
-  return days;
 };

@@ -1,13 +1,15 @@
 import type { Steps } from '../../runtime/event-loop';
 import {
+  firstRepeated,
   formatPath,
   type JsonPart,
+  type JsonPath,
   type JsonValue,
   outlineSteps,
   type Read,
   readText,
   refuse,
-  repeatedKey,
+  type Refused,
   strictJsonSteps,
 } from './strict-json';
 import { REQUIRED_FIELDS } from './schemas';
@@ -32,31 +34,33 @@ const TELLING: Readonly<Record<string, readonly string[]>> = {
  * The signature is over time and body, not over the path, so a body that is complete for another
  * route must not pass here (docs/contract-pos.md#one-body-one-route).
  */
-const refuseOtherRoute = (
-  route: AskingKind,
-  keys: readonly string[]
-): ReturnType<typeof refuse> | null => {
-  const has = new Set(keys);
-  for (const [other, fields] of Object.entries(TELLING)) {
-    if (other === route || !fields.every((field) => has.has(field))) continue;
-    const rule = `must not be here: the body has every required field of what is sent to /${other}`;
-    return refuse(fields[0] as string, rule);
-  }
-  return null;
+const refuseOtherRoute = (route: AskingKind, keys: readonly string[]): Refused | null => {
+  const other = Object.entries(TELLING).find(
+    ([kind, fields]) => kind !== route && fields.every((field) => keys.includes(field))
+  );
+  if (!other) return null;
+  const rule = `must not be here: the body has every required field of what is sent to /${other[0]}`;
+  return refuse(other[1][0] as string, rule);
 };
 
 /** Members that each body is known by. */
-const KNOWN: Readonly<Record<AskingKind | 'record', number>> = {
-  batch: 1,
-  validate: 2,
-  status: 1,
-  catalogue: 2,
-  record: 2,
-};
-const mostMembers = (of: AskingKind | 'record'): number => KNOWN[of] + LIMITS.otherMembers;
+const KNOWN = { batch: 1, validate: 2, status: 1, catalogue: 2, record: 2 } as const;
+const mostMembers = (of: keyof typeof KNOWN): number => KNOWN[of] + LIMITS.otherMembers;
 
-const tooMany = (field: string, of: AskingKind | 'record') =>
-  refuse(field, `must have at most ${mostMembers(of)} members`);
+/** A body, or a record within one, has too many members, or one of them twice. */
+const faultOf = (
+  of: keyof typeof KNOWN,
+  keys: readonly string[],
+  path: JsonPath = []
+): Refused | null => {
+  if (keys.length > mostMembers(of)) {
+    return refuse(formatPath(path), `must have at most ${mostMembers(of)} members`);
+  }
+  const twice = firstRepeated(keys);
+  return twice < 0 ? null : refuse(formatPath([...path, keys[twice]!]), 'must not appear twice');
+};
+
+const keysOf = (members: readonly JsonPart[]): string[] => members.map(({ key }) => key);
 
 /** The members of a body whose parts are read one by one; none of them twice. */
 function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<Read<JsonPart[]>> {
@@ -68,29 +72,22 @@ function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<R
   if (!body) return refuse('body', 'must be valid JSON');
   if (!body.text.startsWith('{')) return refuse('body', 'must be a JSON object');
   const { parts: members } = body;
-  if (members.length > mostMembers(route)) return tooMany('body', route);
-  const repeated = repeatedKey(members);
-  if (repeated !== undefined) return refuse(formatPath([repeated]), 'must not appear twice');
-  const other = refuseOtherRoute(
-    route,
-    members.map(({ key }) => key)
-  );
-  return other ?? { ok: true, value: members };
+  const keys = keysOf(members);
+  const fault = faultOf(route, keys) ?? refuseOtherRoute(route, keys);
+  return fault ?? { ok: true, value: members };
 }
 
 const memberOf = (members: readonly JsonPart[], wanted: string): JsonPart | undefined =>
   members.find(({ key }) => key === wanted);
-
-const isKind = (value: unknown): value is RecordKind =>
-  (RECORD_KINDS as readonly unknown[]).includes(value);
 
 /** @param path  where the members stand: '' for the body itself, else with a dot at its end */
 const enclosedOf = (members: readonly JsonPart[], path: string): Read<Enclosed> => {
   const kind = memberOf(members, 'kind');
   const body = memberOf(members, 'body');
   if (!kind) return refuse(`${path}kind`, 'is required');
-  const known: unknown = /^[{[]/.test(kind.text) ? null : JSON.parse(kind.text);
-  if (!isKind(known)) return refuse(`${path}kind`, `must be one of: ${RECORD_KINDS.join(', ')}`);
+  const value: unknown = /^[{[]/.test(kind.text) ? null : JSON.parse(kind.text);
+  const known = RECORD_KINDS.find((one) => one === value);
+  if (!known) return refuse(`${path}kind`, `must be one of: ${RECORD_KINDS.join(', ')}`);
   if (!body) return refuse(`${path}body`, 'is required');
   return { ok: true, value: { kind: known, body: Buffer.from(body.text, 'utf8') } };
 };
@@ -98,16 +95,11 @@ const enclosedOf = (members: readonly JsonPart[], path: string): Read<Enclosed> 
 const entryOf = ({ text, parts: members }: JsonPart, index: number): Read<Enclosed> => {
   const path = `records[${index}]`;
   if (!text.startsWith('{')) return refuse(path, 'must be a JSON object');
-  if (members.length > mostMembers('record')) return tooMany(path, 'record');
-  const repeated = repeatedKey(members);
-  if (repeated !== undefined) {
-    return refuse(formatPath(['records', index, repeated]), 'must not appear twice');
-  }
-  return enclosedOf(members, `${path}.`);
+  return faultOf('record', keysOf(members), ['records', index]) ?? enclosedOf(members, `${path}.`);
 };
 
 /** Unknown fields next to the records are accepted, as long as no key stands twice in them. */
-function* findRepeated(members: readonly JsonPart[]): Steps<ReturnType<typeof refuse> | null> {
+function* findRepeated(members: readonly JsonPart[]): Steps<Refused | null> {
   for (const { key, text } of members) {
     if (key === 'records') continue;
     const bytes = Buffer.from(text, 'utf8');
@@ -159,21 +151,17 @@ function* fieldSteps(
     return refuse('body', 'must be a JSON object');
   }
   const keys = Object.keys(value);
-  if (keys.length > mostMembers(route)) return tooMany('body', route);
-  return refuseOtherRoute(route, keys) ?? { ok: true, value };
+  return faultOf(route, keys) ?? refuseOtherRoute(route, keys) ?? { ok: true, value };
 }
 
-const field = (fields: Readonly<Record<string, JsonValue>>, name: string): JsonValue | undefined =>
-  Object.hasOwn(fields, name) ? fields[name] : undefined;
-
 /** The pattern of a record's id, as in the published schemas. */
-const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
+export const IDENTIFIER = /^[^\p{Cc}\p{Surrogate}]{1,128}$/u;
 
 /** Reads the body of `POST /status`, step by step: ids in the order asked. Never throws. */
 export function* statusSteps(bytes: Uint8Array): Steps<Read<string[]>> {
   const fields = yield* fieldSteps('status', bytes);
   if (!fields.ok) return fields;
-  const ids = field(fields.value, 'external_ids');
+  const { external_ids: ids } = fields.value;
   if (ids === undefined) return refuse('external_ids', 'is required');
   if (!Array.isArray(ids)) return refuse('external_ids', 'must be a list');
   if (ids.length > LIMITS.statusIds) {
@@ -193,21 +181,16 @@ export interface CatalogueRequest {
 
 const DEFAULT_ITEMS = 500;
 
-/** Reads the body of `POST /catalogue`, step by step; whether a cursor is one says who made it. */
+/** Reads the body of `POST /catalogue`, step by step; its cursor is not looked into. Never throws. */
 export function* catalogueSteps(bytes: Uint8Array): Steps<Read<CatalogueRequest>> {
   const fields = yield* fieldSteps('catalogue', bytes);
   if (!fields.ok) return fields;
-  const cursor = field(fields.value, 'cursor');
+  const { cursor, limit = DEFAULT_ITEMS } = fields.value;
   if (cursor !== undefined && typeof cursor !== 'string') {
     return refuse('cursor', 'must be the cursor of an answer, as it came, or be left out');
   }
-  const limit = field(fields.value, 'limit') ?? DEFAULT_ITEMS;
-  const fits =
-    typeof limit === 'number' &&
-    Number.isInteger(limit) &&
-    limit >= 1 &&
-    limit <= LIMITS.catalogueItems;
-  if (!fits || field(fields.value, 'limit') === null) {
+  const isWhole = typeof limit === 'number' && Number.isInteger(limit);
+  if (!isWhole || limit < 1 || limit > LIMITS.catalogueItems) {
     return refuse('limit', `must be a whole number from 1 to ${LIMITS.catalogueItems}`);
   }
   return { ok: true, value: { cursor: cursor ?? null, limit } };

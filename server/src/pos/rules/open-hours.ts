@@ -1,4 +1,5 @@
 import { type OpenHours, WEEKDAYS } from '../../../../shared/contracts/pos';
+import { offsetAt } from './days';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 1440 * MINUTE_MS;
@@ -52,43 +53,6 @@ const openUntil = (week: Week, local: number): number => {
     sum += weeks * (to - from) + Math.max(0, Math.min(to, within) - from);
   }
   return sum;
-};
-
-/** The local time of a time zone at an instant, as if it were UTC; whole seconds. */
-const localTime = (zone: string): ((at: number) => number) => {
-  const format = new Intl.DateTimeFormat('en-US', {
-    timeZone: zone,
-    calendar: 'iso8601',
-    numberingSystem: 'latn',
-    hourCycle: 'h23',
-    year: 'numeric',
-    month: 'numeric',
-    day: 'numeric',
-    hour: 'numeric',
-    minute: 'numeric',
-    second: 'numeric',
-  });
-  return (at) => {
-    const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
-    const part = (name: Intl.DateTimeFormatPartTypes): number => parts.get(name) ?? 0;
-    return Date.UTC(
-      ...([part('year'), part('month') - 1, part('day')] as const),
-      ...([part('hour'), part('minute'), part('second')] as const)
-    );
-  };
-};
-
-const clocks = new Map<string, (at: number) => number>();
-
-/** How far the clocks of a time zone are ahead of UTC at an instant, in milliseconds. */
-const offsetAt = (zone: string, at: number): number => {
-  let clock = clocks.get(zone);
-  if (!clock) {
-    clock = localTime(zone);
-    clocks.set(zone, clock);
-  }
-  const second = Math.floor(at / 1000) * 1000;
-  return clock(second) - second;
 };
 
 /** The first instant after `from` at which clocks have another offset; to the second. */

@@ -1,21 +1,17 @@
-import { isRecord } from '../../runtime/text';
+import { minorDigits } from '../../../../shared/currencies';
+import { isRecord, jsonIn } from '../../runtime/text';
+
+/** In minor units. */
+type Money = { currency: string; amount: bigint } | null;
 
 /** The search terms of a record. */
 export interface Findable {
   externalId: string;
   /** As sent; null if it is not looked into. */
   body: string | null;
-  /** Its amount in the figures, in minor units; null if it does not count. */
-  money: { currency: string; amount: bigint } | null;
+  /** Its amount in the figures; null if it does not count. */
+  money: Money;
 }
-
-/** The searched parts of a body. */
-interface Content {
-  texts: string[];
-  money: { currency: string; amount: bigint } | null;
-}
-
-const NOTHING: Content = { texts: [], money: null };
 
 const strings = (values: readonly unknown[]): string[] =>
   values.filter((value) => typeof value === 'string');
@@ -29,17 +25,10 @@ const customerTexts = (customer: unknown): string[] => {
   return [...strings(Object.values(customer)), strings([first, last]).join(' ')];
 };
 
-const parsed = (body: string): unknown => {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
-};
-
-const contentOf = (body: string | null): Content => {
-  const value = body === null ? null : parsed(body);
-  if (!isRecord(value)) return NOTHING;
+/** The searched parts of a body. */
+const contentOf = (body: string | null): { texts: string[]; money: Money } => {
+  const value = body === null ? null : jsonIn(body);
+  if (!isRecord(value)) return { texts: [], money: null };
   const lines = [...entriesOf(value.line_items), ...entriesOf(value.counts)];
   const { total, currency } = value;
   return {
@@ -58,15 +47,12 @@ const contentOf = (body: string | null): Content => {
 const AMOUNT = /^(-?\d{1,15})(?:[.,](\d{1,4}))?$/;
 
 /** Tests if a text is an amount, such as 17.98, 17,98 or 18, or in minor units: 1798. */
-const amountTest = (
-  text: string,
-  digitsOf: (currency: string) => number
-): ((money: Findable['money']) => boolean) => {
+const amountTest = (text: string): ((money: Money) => boolean) => {
   const [, whole, fraction] = AMOUNT.exec(text) ?? [];
   if (whole === undefined) return () => false;
   return (money) => {
     if (money === null) return false;
-    const digits = digitsOf(money.currency);
+    const digits = minorDigits(money.currency);
     if (fraction === undefined && money.amount === BigInt(whole)) return true;
     const shown = (fraction ?? '').padEnd(digits, '0');
     return shown.length === digits && money.amount === BigInt(`${whole}${shown}`);
@@ -76,14 +62,10 @@ const amountTest = (
 /**
  * A test of records by a text: part of an id (its own, or that of the sale it refunds), of an SKU, a
  * GTIN or what is said of the customer, whatever the case of letters; or the whole of an amount.
- * @param digitsOf  how many digits a currency's minor unit has
  */
-export const recordMatcher = (
-  search: string,
-  digitsOf: (currency: string) => number
-): ((record: Findable) => boolean) => {
+export const recordMatcher = (search: string): ((record: Findable) => boolean) => {
   const wanted = search.toLowerCase();
-  const isAmount = amountTest(search.replaceAll(' ', ''), digitsOf);
+  const isAmount = amountTest(search.replaceAll(' ', ''));
   const has = (text: string): boolean => text.toLowerCase().includes(wanted);
   return ({ externalId, body, money }) => {
     if (has(externalId) || isAmount(money)) return true;

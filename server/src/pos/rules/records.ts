@@ -1,12 +1,9 @@
 import {
   ASKING_KINDS,
   type AskingKind,
-  CONNECTION_MODES,
-  CONNECTION_SCOPES as SCOPES,
   type ConnectionMode,
   type ConnectionScope as Scope,
   POS_EVENT_KINDS as EVENT_KINDS,
-  POS_EVENT_STATES as EVENT_STATES,
   type PosEventKind as EventKind,
   type PosEventState as EventState,
   RECORD_KINDS,
@@ -14,57 +11,25 @@ import {
 } from '../../../../shared/contracts/pos';
 import type { JsonObject } from './strict-json';
 
-/** The words of the point-of-sale feature: kinds of record, scopes, states, flags and error codes. */
-export {
-  ASKING_KINDS,
-  type AskingKind,
-  CONNECTION_MODES,
-  type ConnectionMode,
-  EVENT_KINDS,
-  EVENT_STATES,
-  type EventKind,
-  type EventState,
-  RECORD_KINDS,
-  type RecordKind,
-  type Scope,
-  SCOPES,
-};
-
-/**
- * The schemas named when a body is refused (docs/contract-pos.md#versions). The schemas of records and of
- * a batch are published under `/schema`.
- */
-export const SCHEMA_IDS = {
-  sale: 'sale.v1',
-  refund: 'refund.v1',
-  inventory: 'inventory.v1',
-  closing: 'closing.v1',
-  batch: 'batch.v1',
-  validate: 'validate.v1',
-  status: 'status.v1',
-  catalogue: 'catalogue.v1',
-} as const satisfies Record<EventKind | AskingKind, string>;
+export { ASKING_KINDS, EVENT_KINDS, RECORD_KINDS };
+export type { AskingKind, ConnectionMode, EventKind, EventState, RecordKind, Scope };
 
 /** The `schema` of a ping's answer. */
 export const SCHEMA_VERSION = 'v1';
 
-/** The scope a connection needs to send a kind of record. */
-export const SCOPE_OF_KIND = {
-  sale: 'sale:write',
-  refund: 'refund:write',
-  inventory: 'inventory:write',
-  closing: 'closing:write',
-} as const satisfies Record<EventKind, Scope>;
+/**
+ * The schema named when a body is refused (docs/contract-pos.md#versions). The schemas of records and of
+ * a batch are published under `/schema`.
+ */
+export const schemaId = (kind: EventKind | AskingKind): string => `${kind}.${SCHEMA_VERSION}`;
 
 /** `absolute` is a stocktake count, `relative` an adjustment. */
 export const INVENTORY_MODES = ['absolute', 'relative'] as const;
 export type InventoryMode = (typeof INVENTORY_MODES)[number];
 
 /**
- * The moves a state may make. `applied` is not the end for a refund: when a second sale with the same id
- * turns up in its group, the refund fits both and must wait for the owner, exactly as it would have if
- * that sale had come first. If its sale's connection is in its group no more, it waits for its sale
- * again.
+ * The moves that a state may make. `applied` is not the end for a refund: if a second sale with the same
+ * id comes, it waits for the owner; if its sale's connection leaves the group, it waits for its sale.
  */
 const STATE_MOVES = {
   pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],
@@ -192,7 +157,7 @@ export const LIMITS = {
 export const nodesWithin = (bytes: number): number => Math.ceil(bytes / LIMITS.bytesANode);
 
 /** The parts of every accepted record. Times are epoch milliseconds. */
-interface RecordBase {
+export interface RecordBase {
   externalId: string;
   /** As sent. */
   occurredAt: string;
@@ -248,12 +213,11 @@ export interface InventoryRecord extends RecordBase {
   counts: CountLine[];
 }
 
-/** Sums of one currency as a till has them, in minor units; refunds are positive. */
-export interface ClosingTotals {
-  currency: string;
-  sales: { count: number; total: number };
-  refunds: { count: number; total: number };
-}
+/** Sums of one currency, in minor units; refunds are positive. */
+export type CurrencySums<Total> = Record<'sales' | 'refunds', { count: number; total: Total }>;
+
+/** The sums of a currency as a till has them. */
+export type ClosingTotals = CurrencySums<number> & { currency: string };
 
 /** A till's own account of its shift; epoch milliseconds, `toMs` not included. */
 export interface ClosingRecord extends RecordBase {

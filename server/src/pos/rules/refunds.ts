@@ -3,7 +3,6 @@ import {
   compareRefunds,
   type LeftOfItem,
   type LocationId,
-  type RefundedLine,
   type RefundToShare,
   type Share,
   type SoldLine,
@@ -13,6 +12,8 @@ import {
   type EventFlag,
   type EventState,
   type RecordLine,
+  type RefundRecord,
+  type SaleRecord,
   stateOfLines,
 } from './records';
 
@@ -34,21 +35,7 @@ export interface GroupSale {
   lines: readonly SoldLine[];
 }
 
-/**
- * The place that a refund names for its goods: a location by `location_ref` (resolved), one it names that
- * is not mapped yet, or nothing.
- */
-export type NamedLocation = LocationId | 'unknown' | 'none';
-
-export interface GroupRefund {
-  /** Its event id. */
-  id: number;
-  connection: number;
-  effectiveMs: number;
-  externalId: string;
-  /** Its lines whose item is known; null if it was sent without lines. */
-  lines: readonly RefundedLine[] | null;
-  namedLocation: NamedLocation;
+export interface GroupRefund extends RefundToShare {
   /** The connection's only location, for a refund that has to stand alone; null if it has several. */
   onlyLocation: LocationId | null;
   /** `graceIsOver` at the time of settling. */
@@ -63,7 +50,7 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
   | { status: 'ambiguous'; sales: number[] }
   /** No sale yet. `saleNeverSeen`: for longer than the grace period, and it has no lines. */
   | { status: 'held'; saleNeverSeen: boolean }
-  /** No sale in time, or its owner did not wait: applied by itself, at a location that may be unknown yet (`null` in shares). */
+  /** No sale in time, or its owner did not wait: applied by itself. */
   | { status: 'standalone'; saleNeverSeen: true }
 );
 
@@ -71,14 +58,11 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
 export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
   nowMs - receivedAtMs >= graceMs;
 
-type SaleMatch<S = GroupSale> =
-  { match: 'one'; sale: S } | { match: 'several'; sales: number[] } | { match: 'none' };
-
 /** The sale on the refund's own connection, else the only one in the group. */
 export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
   connection: number,
   sales: readonly S[]
-): SaleMatch<S> => {
+): { match: 'one'; sale: S } | { match: 'several'; sales: number[] } | { match: 'none' } => {
   const own = sales.find((sale) => sale.connection === connection);
   if (own) return { match: 'one', sale: own };
   const [first, second] = sales;
@@ -88,41 +72,31 @@ export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
 };
 
 const settleWithoutSale = (refund: GroupRefund): RefundOutcome => {
-  const { id, lines, namedLocation, onlyLocation, graceOver, accepted } = refund;
+  const { id, lines, destination, onlyLocation, graceOver, accepted } = refund;
   if (!graceOver && !accepted) return { id, status: 'held', saleNeverSeen: false, shares: [] };
   if (lines === null) {
     // Nobody knows what came back; accepted, it moves nothing until its sale says.
     return { id, status: accepted ? 'standalone' : 'held', saleNeverSeen: true, shares: [] };
   }
-  const location = typeof namedLocation === 'number' ? namedLocation : null;
+  const location = typeof destination === 'number' ? destination : null;
   const shares = lines.map(({ line, item, quantity }) => ({
     line,
     item,
-    location: namedLocation === 'none' ? onlyLocation : location,
+    location: destination === 'of_sale' ? onlyLocation : location,
     requested: quantity,
     allocated: quantity,
   }));
   return { id, status: 'standalone', saleNeverSeen: true, shares };
 };
 
-/** A refund as the sharing out takes it. */
-export const refundToShare = ({ namedLocation, ...refund }: GroupRefund): RefundToShare => ({
-  ...refund,
-  destination: namedLocation === 'none' ? 'of_sale' : namedLocation,
-});
-
-export interface SettledGoods {
-  /** One a refund, in the order given. */
-  outcomes: RefundOutcome[];
-  /** By the ids of the sales. */
-  left: Map<number, LeftOfItem[]>;
-}
-
-/** Settles a group, in whatever order it is given. */
+/**
+ * Settles a group, in whatever order it is given.
+ * @returns an outcome for each refund, in the order given, and what the sales have left, by their ids
+ */
 export const settleRefunds = (
   sales: readonly GroupSale[],
   refunds: readonly GroupRefund[]
-): SettledGoods => {
+): { outcomes: RefundOutcome[]; left: Map<number, LeftOfItem[]> } => {
   const outcomes = new Map<number, RefundOutcome>();
   const bySale = new Map<GroupSale, GroupRefund[]>(sales.map((sale) => [sale, []]));
   for (const refund of refunds) {
@@ -137,7 +111,7 @@ export const settleRefunds = (
   }
   const left = new Map<number, LeftOfItem[]>();
   for (const [sale, members] of bySale) {
-    const result = allocateRefunds(sale.lines, members.map(refundToShare));
+    const result = allocateRefunds(sale.lines, members);
     left.set(sale.id, result.left);
     for (const { id, shares, overRefund } of result.shared) {
       outcomes.set(id, { id, status: 'allocated', sale: sale.id, overRefund, shares });
@@ -157,31 +131,18 @@ export const stateOfRefund = (
   outcome: RefundOutcome,
   unknownLines: number
 ): EventState => {
-  switch (outcome.status) {
-    case 'held':
-      return 'held';
-    case 'ambiguous':
-      return mode === 'test' ? 'simulated' : 'needs_mapping';
-    case 'allocated':
-    case 'standalone': {
-      const homeless = outcome.shares.filter(({ location }) => location === null).length;
-      const placed = outcome.shares.length - homeless;
-      return stateOfLines(mode, placed, homeless + unknownLines);
-    }
-  }
+  const { status, shares } = outcome;
+  if (status === 'held') return 'held';
+  if (status === 'ambiguous') return mode === 'test' ? 'simulated' : 'needs_mapping';
+  const homeless = shares.filter(({ location }) => location === null).length;
+  return stateOfLines(mode, shares.length - homeless, homeless + unknownLines);
 };
 
 /** The flags that follow from the settling; they replace those of an earlier one. */
 export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
-  switch (outcome.status) {
-    case 'allocated':
-      return outcome.overRefund ? ['over_refund'] : [];
-    case 'held':
-    case 'standalone':
-      return outcome.saleNeverSeen ? ['sale_never_seen'] : [];
-    case 'ambiguous':
-      return [];
-  }
+  if (outcome.status === 'ambiguous') return [];
+  if (outcome.status === 'allocated') return outcome.overRefund ? ['over_refund'] : [];
+  return outcome.saleNeverSeen ? ['sale_never_seen'] : [];
 };
 
 /**
@@ -190,25 +151,11 @@ export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
  * All money is in minor units.
  */
 
-export interface SoldMoney {
-  id: number;
-  connection: number;
-  currency: string;
-  total: number;
-  lines: readonly RecordLine[];
-}
+export type SoldMoney = Pick<GroupSale, 'id' | 'connection'> &
+  Pick<SaleRecord, 'currency' | 'total' | 'lines'>;
 
-export interface RefundToPrice {
-  id: number;
-  connection: number;
-  effectiveMs: number;
-  externalId: string;
-  /** As sent; null if it names none. */
-  currency: string | null;
-  total: number | null;
-  /** null: all that the sale still has. */
-  lines: readonly RecordLine[] | null;
-}
+export type RefundToPrice = Pick<GroupRefund, 'id' | 'connection' | 'effectiveMs' | 'externalId'> &
+  Pick<RefundRecord, 'currency' | 'total' | 'lines'>;
 
 /** Pieces that came back. */
 export interface ReturnedPieces {
@@ -232,6 +179,9 @@ export interface PricedRefund {
 const times = (quantity: number, price: number | null): bigint =>
   BigInt(quantity) * BigInt(price ?? 0);
 
+const valueOfLines = (lines: readonly RecordLine[]): bigint =>
+  lines.reduce((sum, { quantity, unitPrice }) => sum + times(quantity, unitPrice), 0n);
+
 const isSame = (sold: RecordLine, returned: RecordLine): boolean =>
   (returned.sku !== null && returned.sku === sold.sku) ||
   (returned.gtin !== null && returned.gtin === sold.gtin);
@@ -245,16 +195,11 @@ const payable = (amount: bigint): bigint =>
   amount > BigInt(Number.MAX_SAFE_INTEGER) ? 0n : positive(amount);
 const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/**
- * A refund whose sale is not known costs what it says, or what its lines say: nothing, where these come
- * to more than a `total` can be.
- */
+/** Costs what it says, or what its lines say: nothing if these come to more than a `total` can be. */
 const priceWithoutSale = (refund: RefundToPrice): PricedRefund => {
   const lines = refund.lines ?? [];
-  const known = lines.every(({ unitPrice }) => unitPrice !== null);
-  const ofLines = known
-    ? lines.reduce((sum, { quantity, unitPrice }) => sum + times(quantity, unitPrice), 0n)
-    : 0n;
+  const isPriced = lines.every(({ unitPrice }) => unitPrice !== null);
+  const ofLines = isPriced ? valueOfLines(lines) : 0n;
   return {
     id: refund.id,
     currency: refund.currency,
@@ -295,18 +240,24 @@ class SaleMoney {
     const { lines } = sale;
     const all = lines.map(({ quantity }) => quantity);
     this.left = before ? [...before.left] : all;
-    const value = lines.reduce((sum, one) => sum + times(one.quantity, one.unitPrice), 0n);
+    const value = valueOfLines(lines);
     this.priced = lines.every(({ unitPrice }) => unitPrice !== null) && value > 0n;
     this.whole = this.priced ? value : BigInt(all.reduce((sum, one) => sum + one, 0));
     this.rest = before ? before.rest : positive(BigInt(sale.total));
   }
 
-  private take(saleLine: number, wanted: number, by: RecordLine | null): ReturnedPieces[] {
-    const quantity = Math.min(this.left[saleLine] ?? 0, wanted);
+  private take(
+    saleLine: number,
+    wanted: number,
+    price: number | null,
+    refundLine: number | null
+  ): ReturnedPieces[] {
+    const left = this.left[saleLine] ?? 0;
+    const quantity = Math.min(left, wanted);
     if (quantity === 0) return [];
-    this.left[saleLine] = (this.left[saleLine] ?? 0) - quantity;
-    const unitPrice = by?.unitPrice ?? this.sale.lines[saleLine]?.unitPrice ?? null;
-    return [{ saleLine, refundLine: null, quantity, unitPrice }];
+    this.left[saleLine] = left - quantity;
+    const unitPrice = price ?? this.sale.lines[saleLine]?.unitPrice ?? null;
+    return [{ saleLine, refundLine, quantity, unitPrice }];
   }
 
   private takeLine(line: RecordLine, refundLine: number): ReturnedPieces[] {
@@ -316,11 +267,10 @@ class SaleMoney {
     if (second !== undefined || (only !== undefined && (this.left[only] ?? 0) < wanted)) {
       this.isPlain = false;
     }
-    return this.sale.lines.flatMap((sold, saleLine) => {
-      if (wanted === 0 || !isSame(sold, line)) return [];
-      const taken = this.take(saleLine, wanted, line);
+    return matching.flatMap((saleLine) => {
+      const taken = this.take(saleLine, wanted, line.unitPrice, refundLine);
       for (const { quantity } of taken) wanted -= quantity;
-      return taken.map((one) => ({ ...one, refundLine }));
+      return taken;
     });
   }
 
@@ -343,7 +293,7 @@ class SaleMoney {
   price(refund: RefundToPrice): PricedRefund {
     const pieces =
       refund.lines === null
-        ? this.left.flatMap((left, saleLine) => this.take(saleLine, left, null))
+        ? this.left.flatMap((left, saleLine) => this.take(saleLine, left, null, null))
         : refund.lines.flatMap((line, index) => this.takeLine(line, index));
     const amount = refund.total === null ? this.cost(refund, pieces) : BigInt(refund.total);
     const isLast = this.left.every((one) => one === 0);

@@ -1,13 +1,14 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import { OCCURRED_AT_PATTERN } from '../../stock/rules/occurred-at';
 import {
+  type ClosingTotals,
   type EventKind,
   INVENTORY_MODES,
   type InventoryMode,
   LIMITS,
   RECORD_KINDS,
   type RecordKind,
-  SCHEMA_IDS,
+  schemaId,
 } from './records';
 import type { JsonObject } from './strict-json';
 
@@ -95,10 +96,18 @@ const lineItem: SchemaNode = {
   },
 };
 
-/** `GET /schema/batch`: what `POST /batch` takes (docs/contract-pos.md#batch). */
+const lineItems = (description: string): SchemaNode => ({
+  type: 'array',
+  minItems: 1,
+  maxItems: LIMITS.lines,
+  items: { $ref: '#/$defs/line_item' },
+  description,
+});
+
+/** `GET /schema/batch`; docs/contract-pos.md#batch. */
 export const batchSchema: SchemaNode = {
   $schema: DRAFT,
-  $id: SCHEMA_IDS.batch,
+  $id: schemaId('batch'),
   title: 'Batch',
   description:
     'Records that are sent together. Each body is judged by the schema of its kind and answered by ' +
@@ -179,6 +188,12 @@ export const CURRENCY_CODES: readonly string[] = [
   ]),
 ].sort();
 
+const currency: SchemaNode = {
+  type: 'string',
+  enum: CURRENCY_CODES,
+  description: 'ISO 4217 code in upper case.',
+};
+
 /** The fields that a body of each kind must have. */
 export const REQUIRED_FIELDS = {
   sale: ['external_id', 'occurred_at', 'currency', 'total', 'line_items'],
@@ -187,17 +202,6 @@ export const REQUIRED_FIELDS = {
   closing: ['external_id', 'occurred_at', 'from', 'to', 'totals'],
 } as const satisfies Record<EventKind, readonly string[]>;
 
-/**
- * A refund may tell all that a sale has (`currency`, `total` and its lines) and still be none: it
- * names its sale, and a sale must not.
- */
-const MAY_HAVE_ALL_OF: Readonly<Record<EventKind, readonly RecordKind[]>> = {
-  sale: [],
-  refund: ['sale'],
-  inventory: [],
-  closing: [],
-};
-
 /** The fields that a kind needs and another one does not: those that tell them apart. */
 export const tellingFields = (kind: EventKind, other: RecordKind): string[] =>
   REQUIRED_FIELDS[other].filter(
@@ -205,11 +209,12 @@ export const tellingFields = (kind: EventKind, other: RecordKind): string[] =>
   );
 
 /**
- * The kinds that a body of this kind must not be complete for. None excludes closings, which came
- * later: what was a sale stays one, and a closing excludes the others.
+ * The kinds that a body of this kind must not be complete for. A refund may tell all that a sale has, and
+ * still be none: it names its sale, and a sale must not. None excludes closings, which came later: what
+ * was a sale stays one, and a closing excludes the others.
  */
 export const excludedKinds = (kind: EventKind): RecordKind[] =>
-  RECORD_KINDS.filter((other) => other !== kind && !MAY_HAVE_ALL_OF[kind].includes(other));
+  RECORD_KINDS.filter((other) => other !== kind && !(kind === 'refund' && other === 'sale'));
 
 /**
  * The signature is over time and body, not over the path, so a body must be valid at one route only:
@@ -225,36 +230,37 @@ const noOtherKind = (kind: EventKind): SchemaNode[] =>
     },
   }));
 
-const count = (description: string): SchemaNode => ({
-  type: 'integer',
-  minimum: 0,
-  maximum: LIMITS.quantity,
-  description,
-});
-
-const sums = (what: string, total: SchemaNode): SchemaNode => ({
-  type: 'object',
-  required: ['count', 'total'],
-  properties: { count: count(`How many ${what}.`), total },
-});
-
-/** `GET /schema/closing`: the document that `POST /closing` validates against (docs/contract-pos.md#closing). */
-const closingSchema: SchemaNode = {
+/** The document of a kind: of its own are its description, its further properties, and its examples. */
+const recordSchema = (
+  kind: EventKind,
+  { description, properties, ...own }: SchemaNode & { properties: SchemaNode }
+): SchemaNode => ({
   $schema: DRAFT,
-  $id: SCHEMA_IDS.closing,
-  title: 'Closing',
+  $id: schemaId(kind),
+  title: kind.charAt(0).toUpperCase() + kind.slice(1),
+  description,
+  type: 'object',
+  required: REQUIRED_FIELDS[kind],
+  allOf: noOtherKind(kind),
+  properties: { external_id: externalId, occurred_at: occurredAt, ...properties },
+  ...own,
+});
+
+const sums = (what: string, total: SchemaNode): SchemaNode => {
+  const limits = { minimum: 0, maximum: LIMITS.quantity };
+  const count = { type: 'integer', ...limits, description: `How many ${what}.` };
+  return { type: 'object', required: ['count', 'total'], properties: { count, total } };
+};
+
+/** `GET /schema/closing`; docs/contract-pos.md#closing. */
+const closingSchema = recordSchema('closing', {
   description:
     'What a till believes of its shift: sums by currency, and the ids of its sales and refunds. The ' +
     'answer says what the site has otherwise. Fields that are not listed are accepted and kept, but ' +
     'not all that another kind of record needs: the signature does not say which kind was meant. ' +
     `${BEYOND_SCHEMA} A body has at most ${LIMITS.batchBytes} bytes; to is later than from, ` +
     'by 31 days and an hour at most, and no currency stands twice in totals.',
-  type: 'object',
-  required: REQUIRED_FIELDS.closing,
-  allOf: noOtherKind('closing'),
   properties: {
-    external_id: externalId,
-    occurred_at: occurredAt,
     from: {
       ...occurredAt,
       description: 'The beginning of the shift; records of then belong to it.',
@@ -269,11 +275,7 @@ const closingSchema: SchemaNode = {
         type: 'object',
         required: ['currency', 'sales', 'refunds'],
         properties: {
-          currency: {
-            type: 'string',
-            enum: CURRENCY_CODES,
-            description: 'ISO 4217 code in upper case.',
-          },
+          currency,
           sales: sums('sales', moneyAmount('What was sold.')),
           refunds: sums('refunds', {
             ...moneyAmount('What was paid back; positive.'),
@@ -302,25 +304,17 @@ const closingSchema: SchemaNode = {
       external_ids: ['till-1-000123', 'till-1-000124', 'till-1-r-000007'],
     },
   ],
-};
+});
 
-/** `GET /schema/inventory`: the document that `POST /inventory` validates against (docs/contract-pos.md#inventory). */
-const inventorySchema: SchemaNode = {
-  $schema: DRAFT,
-  $id: SCHEMA_IDS.inventory,
-  title: 'Inventory',
+/** `GET /schema/inventory`; docs/contract-pos.md#inventory. */
+const inventorySchema = recordSchema('inventory', {
   description:
     'A stocktake count (absolute) or an adjustment such as breakage or a delivery (relative). ' +
     'Fields that are not listed are accepted and kept, but not all that another kind of record ' +
     `needs: the signature does not say which kind was meant. ${BEYOND_SCHEMA} In an absolute body ` +
     'no sku stands twice in counts, and occurred_at is at most 5 minutes ahead of its receipt. ' +
     'location_ref is needed if the connection maps more than one location.',
-  type: 'object',
-  required: REQUIRED_FIELDS.inventory,
-  allOf: noOtherKind('inventory'),
   properties: {
-    external_id: externalId,
-    occurred_at: occurredAt,
     location_ref: locationRef,
     mode: {
       type: 'string',
@@ -349,18 +343,12 @@ const inventorySchema: SchemaNode = {
       },
     },
   },
-  if: {
-    required: ['mode'],
-    properties: { mode: { type: 'string', const: 'absolute' } },
-  },
+  if: { required: ['mode'], properties: { mode: { type: 'string', const: 'absolute' } } },
   then: {
     properties: {
       counts: {
         type: 'array',
-        items: {
-          type: 'object',
-          properties: { quantity: { type: 'integer', minimum: 0 } },
-        },
+        items: { type: 'object', properties: { quantity: { type: 'integer', minimum: 0 } } },
       },
     },
   },
@@ -385,25 +373,17 @@ const inventorySchema: SchemaNode = {
       ],
     },
   ],
-};
+});
 
-/** `GET /schema/refund`: the document that `POST /refund` validates against (docs/contract-pos.md#refund). */
-const refundSchema: SchemaNode = {
-  $schema: DRAFT,
-  $id: SCHEMA_IDS.refund,
-  title: 'Refund',
+/** `GET /schema/refund`; docs/contract-pos.md#refund. */
+const refundSchema = recordSchema('refund', {
   description:
     'A refund of a whole sale or of some of its lines. It may come before its sale. ' +
     'Fields that are not listed are accepted and kept (it may carry the currency and total of what ' +
     'was paid back), but not all that an inventory message needs: the signature does not say which ' +
     `kind was meant. ${BEYOND_SCHEMA}`,
-  type: 'object',
-  required: REQUIRED_FIELDS.refund,
-  allOf: noOtherKind('refund'),
   properties: {
-    external_id: externalId,
     sale_external_id: identifier('The external_id of the sale that is refunded.'),
-    occurred_at: occurredAt,
     location_ref: {
       ...locationRef,
       description:
@@ -415,13 +395,7 @@ const refundSchema: SchemaNode = {
       default: true,
       description: 'false for damaged goods that do not go back on the shelf.',
     },
-    line_items: {
-      type: 'array',
-      minItems: 1,
-      maxItems: LIMITS.lines,
-      items: { $ref: '#/$defs/line_item' },
-      description: 'What came back. Left out: everything the sale still has.',
-    },
+    line_items: lineItems('What came back. Left out: everything the sale still has.'),
   },
   $defs: { line_item: lineItem },
   examples: [
@@ -439,37 +413,19 @@ const refundSchema: SchemaNode = {
       occurred_at: '2025-03-02T11:00:00+01:00',
     },
   ],
-};
+});
 
-/** `GET /schema/sale`: the document that `POST /sale` validates against (docs/contract-pos.md#sale). */
-const saleSchema: SchemaNode = {
-  $schema: DRAFT,
-  $id: SCHEMA_IDS.sale,
-  title: 'Sale',
+/** `GET /schema/sale`; docs/contract-pos.md#sale. */
+const saleSchema = recordSchema('sale', {
   description:
     'A completed sale. Fields that are not listed are accepted and kept, but not all that another ' +
     'kind of record needs: the signature does not say which kind was meant. ' +
     `${BEYOND_SCHEMA} location_ref is needed if the connection maps more than one location.`,
-  type: 'object',
-  required: REQUIRED_FIELDS.sale,
-  allOf: noOtherKind('sale'),
   properties: {
-    external_id: externalId,
-    occurred_at: occurredAt,
     location_ref: locationRef,
-    currency: {
-      type: 'string',
-      enum: CURRENCY_CODES,
-      description: 'ISO 4217 code in upper case.',
-    },
+    currency,
     total: moneyAmount('What the customer paid.'),
-    line_items: {
-      type: 'array',
-      minItems: 1,
-      maxItems: LIMITS.lines,
-      items: { $ref: '#/$defs/line_item' },
-      description: 'What was sold. An item may stand in several lines; they are added up.',
-    },
+    line_items: lineItems('What was sold. An item may stand in several lines; they are added up.'),
     customer: {
       type: 'object',
       description: 'Who bought, if known. Used only to attach the order.',
@@ -492,7 +448,7 @@ const saleSchema: SchemaNode = {
       meta: { cashier: 'Ada' },
     },
   ],
-};
+});
 
 /** The published documents, by kind; the very objects that the validators are compiled from. */
 export const RECORD_SCHEMAS = {
@@ -515,60 +471,37 @@ export interface WireLine {
   quantity: number;
   unit_price?: number;
 }
-interface WireBody {
-  external_id: string;
-  occurred_at: string;
-  location_ref?: string;
-}
-interface WireSale extends WireBody {
-  currency: string;
-  total: number;
-  line_items: WireLine[];
-  customer?: JsonObject;
-  meta?: JsonObject;
-}
-interface WireRefund extends WireBody {
-  currency?: unknown;
-  total?: unknown;
-  sale_external_id: string;
-  reason?: string;
-  restock?: boolean;
-  line_items?: WireLine[];
-}
-interface WireCount {
-  sku: string;
-  quantity: number;
-  reason?: string;
-}
-interface WireInventory extends WireBody {
-  mode: InventoryMode;
-  counts: WireCount[];
-}
-
-interface WireClosing extends WireBody {
-  from: string;
-  to: string;
-  totals: {
-    currency: string;
-    sales: { count: number; total: number };
-    refunds: { count: number; total: number };
-  }[];
-  external_ids?: string[];
-}
+type WireBody<Own> = Own & { external_id: string; occurred_at: string; location_ref?: string };
 
 export interface WireBodies {
-  sale: WireSale;
-  refund: WireRefund;
-  inventory: WireInventory;
-  closing: WireClosing;
+  sale: WireBody<{
+    currency: string;
+    total: number;
+    line_items: WireLine[];
+    customer?: JsonObject;
+    meta?: JsonObject;
+  }>;
+  refund: WireBody<{
+    currency?: unknown;
+    total?: unknown;
+    sale_external_id: string;
+    reason?: string;
+    restock?: boolean;
+    line_items?: WireLine[];
+  }>;
+  inventory: WireBody<{
+    mode: InventoryMode;
+    counts: { sku: string; quantity: number; reason?: string }[];
+  }>;
+  closing: WireBody<{ from: string; to: string; totals: ClosingTotals[]; external_ids?: string[] }>;
 }
 
 const ajv = new Ajv2020({ strict: true, allErrors: false, verbose: true });
 
 /** Compiled from the published documents themselves; each tells what a body is when it passes. */
 export const VALIDATORS: { readonly [K in EventKind]: ValidateFunction<WireBodies[K]> } = {
-  sale: ajv.compile<WireSale>(saleSchema),
-  refund: ajv.compile<WireRefund>(refundSchema),
-  inventory: ajv.compile<WireInventory>(inventorySchema),
-  closing: ajv.compile<WireClosing>(closingSchema),
+  sale: ajv.compile<WireBodies['sale']>(saleSchema),
+  refund: ajv.compile<WireBodies['refund']>(refundSchema),
+  inventory: ajv.compile<WireBodies['inventory']>(inventorySchema),
+  closing: ajv.compile<WireBodies['closing']>(closingSchema),
 };

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { inOneGo, type Steps } from '../../runtime/event-loop';
+import type { Steps } from '../../runtime/event-loop';
 
 /** Steps from the body to a value: keys of objects and indexes of arrays. */
 export type JsonPath = readonly (string | number)[];
@@ -35,18 +35,39 @@ export interface JsonObject {
   [key: string]: JsonValue;
 }
 
+/** A body's fault, in plain words. */
+export interface BodyIssue {
+  /** `line_items[0].sku`; `body` if it is the body as a whole. */
+  field: string;
+  /** A whole sentence that begins with the field. */
+  message: string;
+}
+
+/** A body as it was read, or its fault. */
+export type Read<T> = { ok: true; value: T } | Refused;
+
+export interface Refused {
+  ok: false;
+  issue: BodyIssue;
+}
+
+export const refuse = (field: string, rule: string): Refused => ({
+  ok: false,
+  issue: { field, message: `${field} ${rule}` },
+});
+
 /** Stops the reading; never leaves this file. */
 class JsonFault extends Error {
-  constructor(
-    readonly path: JsonPath,
-    readonly rule: string
-  ) {
+  readonly refused: Refused;
+
+  constructor(rule: string, path: JsonPath = []) {
     super(rule);
+    this.refused = refuse(formatPath(path), rule);
   }
 }
 
-/** The most common numbers: whole, and exact in a double. */
-const SHORT_INTEGER = /-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
+/** A word, or one of the most common numbers: whole, and exact in a double. */
+const SHORT_VALUE = /true|false|null|-?(?:0|[1-9]\d{0,14})(?![\d.eE])/y;
 const NUMBER = /-?(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?/y;
 /** A string's characters up to its end, an escape, or what must not stand there. */
 const PLAIN_CHARACTERS = /[^"\\\u0000-\u001f]*/y;
@@ -136,7 +157,7 @@ class JsonScanner {
   private start(): boolean {
     this.nodes += 1;
     if (this.nodes > this.rules.nodes) {
-      throw new JsonFault([], `must not have more than ${this.rules.nodes} values`);
+      throw new JsonFault(`must not have more than ${this.rules.nodes} values`);
     }
     this.skipSpace();
     const start = this.at;
@@ -151,17 +172,8 @@ class JsonScanner {
       case '"':
         this.skipString();
         break;
-      case 't':
-        this.skipWord('true');
-        break;
-      case 'f':
-        this.skipWord('false');
-        break;
-      case 'n':
-        this.skipWord('null');
-        break;
       default:
-        this.skipNumber();
+        this.skipShortValue();
     }
     if (part) part.text = this.text.slice(start, this.at);
     return true;
@@ -195,7 +207,7 @@ class JsonScanner {
   private enter(closing: Open['closing'], part: JsonPart | null): boolean {
     const { depth, outline } = this.rules;
     if (this.open.length >= depth) {
-      throw new JsonFault([], `must not be nested more than ${depth} levels deep`);
+      throw new JsonFault(`must not be nested more than ${depth} levels deep`);
     }
     const start = this.at;
     this.at++;
@@ -226,7 +238,7 @@ class JsonScanner {
     const key = written.includes('\\') ? (JSON.parse(written) as string) : written.slice(1, -1);
     this.path.push(key);
     const keys = this.open.at(-1)?.keys;
-    if (keys?.has(key)) throw new JsonFault([...this.path], 'must not appear twice');
+    if (keys?.has(key)) throw new JsonFault('must not appear twice', this.path);
     keys?.add(key);
     if (!this.takes(':')) this.fail('a colon is missing');
   }
@@ -253,13 +265,11 @@ class JsonScanner {
     }
   }
 
-  private skipNumber(): void {
+  private skipShortValue(): void {
     const start = this.at;
-    this.at = endOfMatch(SHORT_INTEGER, this.text, start);
-    if (this.at < 0) {
-      this.at = start;
-      this.skipLongNumber();
-    }
+    const end = endOfMatch(SHORT_VALUE, this.text, start);
+    if (end < 0) this.skipLongNumber();
+    else this.at = end;
     const isNegative = this.text.charCodeAt(start) === 0x2d;
     if (isNegative && Number(this.text.slice(start, this.at)) === 0) this.hasMinusZero = true;
   }
@@ -281,11 +291,6 @@ class JsonScanner {
     }
   }
 
-  private skipWord(word: string): void {
-    if (!this.text.startsWith(word, this.at)) this.fail('a value is not valid');
-    this.at += word.length;
-  }
-
   /** Steps over `character` if it comes next. */
   private takes(character: string): boolean {
     this.skipSpace();
@@ -303,30 +308,9 @@ class JsonScanner {
   }
 
   private fail(what: string): never {
-    throw new JsonFault([], `must be valid JSON: ${what} (at character ${this.at + 1})`);
+    throw new JsonFault(`must be valid JSON: ${what} (at character ${this.at + 1})`);
   }
 }
-
-/** A body's fault, in plain words. */
-export interface BodyIssue {
-  /** `line_items[0].sku`; `body` if it is the body as a whole. */
-  field: string;
-  /** A whole sentence that begins with the field. */
-  message: string;
-}
-
-/** A body as it was read, or its fault. */
-export type Read<T> = { ok: true; value: T } | Refused;
-
-interface Refused {
-  ok: false;
-  issue: BodyIssue;
-}
-
-export const refuse = (field: string, rule: string): Refused => ({
-  ok: false,
-  issue: { field, message: `${field} ${rule}` },
-});
 
 type StrictJson =
   | {
@@ -341,13 +325,12 @@ type StrictJson =
     }
   | Refused;
 
-const hasByteOrderMark = (bytes: Uint8Array): boolean =>
-  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
-
 /** A body's raw bytes as text: strict UTF-8 without a byte order mark, not empty. */
 export const readText = (bytes: Uint8Array): Read<string> => {
   if (bytes.length === 0) return refuse('body', 'must not be empty: send a JSON object');
-  if (hasByteOrderMark(bytes)) return refuse('body', 'must not begin with a byte order mark');
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
+    return refuse('body', 'must not begin with a byte order mark');
+  }
   if (!isUtf8(bytes)) return refuse('body', 'must be valid UTF-8');
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
   return { ok: true, value: text };
@@ -356,9 +339,27 @@ export const readText = (bytes: Uint8Array): Read<string> => {
 /** Values between two places at which the reading may stop: some tenths of a millisecond. */
 const VALUES_A_STEP = 500;
 
+/** Looks a text through, step by step. @returns what was found in it, or its fault */
+function* scanSteps(text: string, rules: ScanRules): Steps<Read<JsonScanner>> {
+  const scanner = new JsonScanner(text, rules);
+  try {
+    while (!scanner.scan(VALUES_A_STEP)) yield;
+    return { ok: true, value: scanner };
+  } catch (error) {
+    if (error instanceof JsonFault) return error.refused;
+    throw error;
+  }
+}
+
 const plainZeros = (_key: string, value: JsonValue): JsonValue => (value === 0 ? 0 : value);
 
-/** `parseStrictJson`, step by step. */
+/**
+ * Reads a body's raw bytes as JSON (RFC 8259), step by step: strict UTF-8 without a byte order mark, no
+ * key twice in one object however it is escaped. `-0` reads as 0. A key `__proto__` becomes an ordinary
+ * own property. Never throws.
+ * @param depth  how deeply it may be nested; the body is the first level
+ * @param nodes  how many values it may have
+ */
 export function* strictJsonSteps(
   bytes: Uint8Array,
   depth: number,
@@ -366,27 +367,12 @@ export function* strictJsonSteps(
 ): Steps<StrictJson> {
   const read = readText(bytes);
   if (!read.ok) return read;
-  const { value: text } = read;
-  try {
-    const scanner = new JsonScanner(text, { depth, nodes });
-    while (!scanner.scan(VALUES_A_STEP)) yield;
-    const { roundedToInteger, hasMinusZero } = scanner;
-    const value = JSON.parse(text, hasMinusZero ? plainZeros : undefined) as JsonValue;
-    return { ok: true, value, roundedToInteger };
-  } catch (error) {
-    if (error instanceof JsonFault) return refuse(formatPath(error.path), error.rule);
-    throw error;
-  }
+  const scanned = yield* scanSteps(read.value, { depth, nodes });
+  if (!scanned.ok) return scanned;
+  const { roundedToInteger, hasMinusZero } = scanned.value;
+  const value = JSON.parse(read.value, hasMinusZero ? plainZeros : undefined) as JsonValue;
+  return { ok: true, value, roundedToInteger };
 }
-
-/**
- * Reads a body's raw bytes as JSON (RFC 8259): strict UTF-8 without a byte order mark, no key twice
- * in one object however it is escaped, nested at most `maxDepth` deep (the body is the first). `-0`
- * reads as 0. A key `__proto__` becomes an ordinary own property.
- * Never throws.
- */
-export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson =>
-  inOneGo(strictJsonSteps(bytes, maxDepth, Infinity));
 
 /**
  * Finds where the values of a JSON text stand, so that a part of it can be kept exactly as it was
@@ -395,22 +381,12 @@ export const parseStrictJson = (bytes: Uint8Array, maxDepth: number): StrictJson
  * @returns null if the text is no JSON
  */
 export function* outlineSteps(text: string, most: readonly number[]): Steps<JsonPart | null> {
-  try {
-    const scanner = new JsonScanner(text, { depth: Infinity, nodes: Infinity, outline: most });
-    while (!scanner.scan(VALUES_A_STEP)) yield;
-    return scanner.outline;
-  } catch (error) {
-    if (error instanceof JsonFault) return null;
-    throw error;
-  }
+  const scanned = yield* scanSteps(text, { depth: Infinity, nodes: Infinity, outline: most });
+  return scanned.ok ? scanned.value.outline : null;
 }
 
-/** The first key that an object has twice. */
-export const repeatedKey = (members: readonly JsonPart[]): string | undefined => {
+/** The index of the first of some values that is there twice; -1: none is. */
+export const firstRepeated = (values: readonly string[]): number => {
   const seen = new Set<string>();
-  for (const { key } of members) {
-    if (seen.has(key)) return key;
-    seen.add(key);
-  }
-  return undefined;
+  return values.findIndex((value) => seen.size === seen.add(value).size);
 };

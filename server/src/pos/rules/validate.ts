@@ -7,6 +7,7 @@ import {
   type EventKind,
   LIMITS,
   type PosRecord,
+  type RecordBase,
   type RecordLine,
 } from './records';
 import {
@@ -20,10 +21,13 @@ import {
 } from './schemas';
 import {
   type BodyIssue,
+  firstRepeated,
   formatPath,
   type JsonPath,
   type JsonValue,
+  type Read,
   refuse,
+  type Refused,
   strictJsonSteps,
 } from './strict-json';
 
@@ -64,8 +68,10 @@ const patternRule = (pattern: unknown): string =>
     ? 'must be an ISO 8601 date and time with an explicit offset, such as 2025-03-01T14:05:00+01:00'
     : 'must not contain control characters';
 
-const minimumRule = (field: string, error: ErrorObject): string => {
-  const { limit } = error.params as { limit: number };
+/** Which of them there are depends on the keyword. */
+type Params = { limit: number; type: string; allowedValues?: readonly string[] };
+
+const minimumRule = (field: string, limit: number): string => {
   if (limit === 1) return 'must be a positive whole number (what comes back is sent as a refund)';
   if (limit === 0 && field.startsWith('counts[')) {
     return 'must not be negative in absolute mode (use relative for an adjustment)';
@@ -73,37 +79,21 @@ const minimumRule = (field: string, error: ErrorObject): string => {
   return `must be at least ${limit}`;
 };
 
-const countRule = (limit: number, few: boolean): string => {
-  if (few) return limit === 1 ? 'must not be empty' : `must have at least ${limit} entries`;
-  return `must have at most ${limit} entries`;
-};
-
-const ruleOf = (field: string, error: ErrorObject): string => {
-  const params = error.params as { limit: number; type: string; allowedValues: readonly string[] };
-  switch (error.keyword) {
-    case 'type':
-      return `must be ${TYPE_WORDS[params.type] ?? params.type}, not ${kindOf(error.data)}`;
-    case 'anyOf':
-      return 'must have a sku or a gtin';
-    case 'minimum':
-      return minimumRule(field, error);
-    case 'maximum':
-      return `must be at most ${params.limit}`;
-    case 'minLength':
-      return 'must not be empty';
-    case 'maxLength':
-      return `must have at most ${params.limit} characters`;
-    case 'minItems':
-      return countRule(params.limit, true);
-    case 'maxItems':
-      return countRule(params.limit, false);
-    case 'pattern':
-      return patternRule(error.schema);
-    case 'enum':
-      return enumRule(field, params.allowedValues);
-    default:
-      return error.message ?? 'is not valid';
-  }
+const ruleOf = (field: string, { keyword, params, data, schema, message }: ErrorObject): string => {
+  const { limit, type, allowedValues } = params as Params;
+  const rules: Readonly<Record<string, string>> = {
+    type: `must be ${TYPE_WORDS[type] ?? type}, not ${kindOf(data)}`,
+    anyOf: 'must have a sku or a gtin',
+    minimum: minimumRule(field, limit),
+    maximum: `must be at most ${limit}`,
+    minLength: 'must not be empty',
+    minItems: 'must not be empty',
+    maxLength: `must have at most ${limit} characters`,
+    maxItems: `must have at most ${limit} entries`,
+    pattern: patternRule(schema),
+    enum: enumRule(field, allowedValues ?? []),
+  };
+  return rules[keyword] ?? message ?? 'is not valid';
 };
 
 const A_KIND = {
@@ -124,10 +114,7 @@ const describeOtherKind = (kind: EventKind, { schema }: ErrorObject): BodyIssue 
   return { field: fields[0], message: `${fields.join(' and ')} ${rule}: ${because}` };
 };
 
-/**
- * Says in plain words which field breaks which rule. Takes what the validator reported, with
- * `verbose` on. Values of the sender are never repeated: they may be long, or personal.
- */
+/** Says which field breaks which rule. Values of the sender are never repeated: they may be personal. */
 const describeSchemaErrors = (kind: EventKind, errors: readonly ErrorObject[]): BodyIssue => {
   // A failed `anyOf` reports its branches first, and itself, which says it best, last.
   const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0];
@@ -144,35 +131,22 @@ const describeSchemaErrors = (kind: EventKind, errors: readonly ErrorObject[]): 
   return { field, message: `${field} ${ruleOf(field, error)}` };
 };
 
-interface ReceiptContext {
-  /** When the request arrived, epoch milliseconds. */
-  receivedAtMs: number;
-}
-
-type Refused = ReturnType<typeof refuse>;
-type Reading<R> = { ok: true; record: R } | Refused;
-
 /** The record that a kind's body is read as. */
 export type RecordOf<K extends EventKind> = Extract<PosRecord | ClosingRecord, { kind: K }>;
-
-type Base = Pick<
-  PosRecord,
-  'externalId' | 'occurredAt' | 'occurredAtMs' | 'effectiveMs' | 'clockAhead' | 'locationRef'
->;
 
 /** A field's name and its text. */
 type NamedText = readonly [field: string, text: string | undefined];
 
-/** The rules to read a kind by; by its own rules, because a sale may carry a `counts` of its sender's. */
+/** The rules of a kind, which are its own: a sale may carry a `counts` of its sender's. */
 interface KindRules<K extends EventKind> {
   /** The kind's own strings that are stored as text, in addition to those of all kinds. */
   texts(body: WireBodies[K]): NamedText[];
   /** Checks beyond the schema, and the record's fields in addition to the base. */
   read(
     body: WireBodies[K],
-    base: Base,
+    base: RecordBase,
     receivedAtMs: number
-  ): Omit<RecordOf<K>, keyof Base | 'kind'> | Refused;
+  ): Omit<RecordOf<K>, keyof RecordBase | 'kind'> | Refused;
 }
 
 const INTEGER_FIELD =
@@ -194,18 +168,9 @@ const lineOf = (line: WireLine): RecordLine => ({
   unitPrice: line.unit_price ?? null,
 });
 
-/** The first of some values that is there twice; -1: none is. */
-const firstRepeated = (values: readonly string[]): number => {
-  const seen = new Set<string>();
-  return values.findIndex((value) => seen.size === seen.add(value).size);
-};
-
 const KNOWN_CURRENCIES: ReadonlySet<unknown> = new Set(CURRENCY_CODES);
 
-/**
- * A refund's money; a value that does not fit is left out, because no version of this contract has
- * refused one.
- */
+/** A refund's money; a value that does not fit is left out, because no version has refused one. */
 const moneyOf = ({ currency, total }: { currency?: unknown; total?: unknown }) => ({
   currency: KNOWN_CURRENCIES.has(currency) ? (currency as string) : null,
   total: Number.isSafeInteger(total) && (total as number) >= 0 ? (total as number) : null,
@@ -274,11 +239,7 @@ const RULES: { readonly [K in EventKind]: KindRules<K> } = {
       return {
         fromMs: from.epochMs,
         toMs: to.epochMs,
-        totals: totals.map(({ currency, sales, refunds }) => ({
-          currency,
-          sales: { count: sales.count, total: sales.total },
-          refunds: { count: refunds.count, total: refunds.total },
-        })),
+        totals,
         externalIds: ids === undefined ? null : [...new Set(ids)],
       };
     },
@@ -289,7 +250,7 @@ const readKind = <K extends EventKind>(
   kind: K,
   body: JsonValue,
   receivedAtMs: number
-): Reading<RecordOf<K>> => {
+): Read<RecordOf<K>> => {
   const validate: ValidateFunction<WireBodies[K]> = VALIDATORS[kind];
   if (!validate(body)) {
     return { ok: false, issue: describeSchemaErrors(kind, validate.errors ?? []) };
@@ -308,7 +269,7 @@ const readKind = <K extends EventKind>(
   }
   const time = parseOccurredAt(occurredAt);
   if (!time.ok) return refuse('occurred_at', time.rule);
-  const base: Base = {
+  const base: RecordBase = {
     externalId,
     occurredAt,
     occurredAtMs: time.epochMs,
@@ -317,16 +278,16 @@ const readKind = <K extends EventKind>(
   };
   const own = rules.read(body, base, receivedAtMs);
   if ('ok' in own) return own;
-  return { ok: true, record: { kind, ...base, ...own } as unknown as RecordOf<K> };
+  return { ok: true, value: { kind, ...base, ...own } as unknown as RecordOf<K> };
 };
 
 /** `readRecord`, step by step. @param nodes  values that it may have */
 export function* recordSteps<K extends EventKind>(
   kind: K,
   body: Uint8Array,
-  { receivedAtMs }: ReceiptContext,
+  receivedAtMs: number,
   nodes: number
-): Steps<Reading<RecordOf<K>>> {
+): Steps<Read<RecordOf<K>>> {
   const json = yield* strictJsonSteps(body, LIMITS.depth, nodes);
   if (!json.ok) return json;
   const reading = readKind(kind, json.value, receivedAtMs);
@@ -342,18 +303,17 @@ export function* recordSteps<K extends EventKind>(
  * schema can state (a real calendar day, valid Unicode in ids, an item once in a count, a count at
  * most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose `message` names field and rule.
  * Never throws. docs/contract-pos.md#answers.
+ * @param receivedAtMs  when the request arrived, epoch milliseconds
  */
 export const readRecord = <K extends EventKind>(
   kind: K,
   body: Uint8Array,
-  receipt: ReceiptContext
-): Reading<RecordOf<K>> => inOneGo(recordSteps(kind, body, receipt, Infinity));
+  receivedAtMs: number
+): Read<RecordOf<K>> => inOneGo(recordSteps(kind, body, receivedAtMs, Infinity));
 
 /**
- * The rule that depends on the connection: a sale or an inventory message must say where, if the
- * connection maps more than one location. Apart from `readRecord`, so that a retry of an accepted
- * record can be recognised before it: a change of the mapping must not turn a duplicate into a 400.
- *
+ * A sale or an inventory message must say where, if the connection maps more than one location. Checked
+ * after duplicates are recognised: a change of the mapping must not turn one into a 400.
  * @returns null if the record may pass
  */
 export const checkLocationRef = (record: PosRecord, mappedLocations: number): BodyIssue | null => {

@@ -1,25 +1,19 @@
 import type { Redis } from 'ioredis';
 import { errorText } from '../../runtime/text';
 
-/** The types of BullMQ's keys of a queue, by the last part of each key. */
-const TYPES: ReadonlyMap<string, string> = new Map([
-  ['meta', 'hash'],
-  ['id', 'string'],
-  ['pc', 'string'],
-  ['limiter', 'string'],
-  ['stalled-check', 'string'],
-  ['wait', 'list'],
-  ['active', 'list'],
-  ['paused', 'list'],
-  ['stalled', 'set'],
-  ['delayed', 'zset'],
-  ['prioritized', 'zset'],
-  ['completed', 'zset'],
-  ['failed', 'zset'],
-  ['waiting-children', 'zset'],
-  ['marker', 'zset'],
-  ['events', 'stream'],
-]);
+/** BullMQ's keys of a queue, by the last part of each, for every type. */
+const KEYS = {
+  hash: ['meta'],
+  string: ['id', 'pc', 'limiter', 'stalled-check'],
+  list: ['wait', 'active', 'paused'],
+  set: ['stalled'],
+  zset: ['delayed', 'prioritized', 'completed', 'failed', 'waiting-children', 'marker'],
+  stream: ['events'],
+};
+
+const TYPES: ReadonlyMap<string, string> = new Map(
+  Object.entries(KEYS).flatMap(([type, parts]) => parts.map((part) => [part, type]))
+);
 
 const TICKET = /^[^:]+:\d+:\d+$/;
 const LOCK = /^[^:]+:\d+:\d+:lock$/;
@@ -38,23 +32,8 @@ const SCANNED_AT_ONCE = '1000';
 /** True if Redis refused something because a key holds a value of another type than it is for. */
 export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(errorText(error));
 
-interface MistypedKey {
-  key: string;
-  /** Its type, in Redis's words. */
-  type: string;
-}
-
-/** The used part of a Redis client to find them. */
-export interface KeyScanner {
-  scan(
-    cursor: string,
-    match: 'MATCH',
-    pattern: string,
-    count: 'COUNT',
-    keys: string
-  ): Promise<[cursor: string, keys: string[]]>;
-  type(key: string): Promise<string>;
-}
+/** A key, and its type in Redis's words. */
+type MistypedKey = Record<'key' | 'type', string>;
 
 /**
  * Keys of queues that hold something of another type than BullMQ keeps there: somebody else wrote them.
@@ -62,7 +41,7 @@ export interface KeyScanner {
  * @param queues their names on Redis
  */
 export const findMistyped = async (
-  redis: KeyScanner,
+  redis: Pick<Redis, 'scan' | 'type'>,
   prefix: string,
   queues: readonly string[]
 ): Promise<MistypedKey[]> => {
@@ -84,7 +63,7 @@ export const findMistyped = async (
 
 /** Removes keys of a queue that hold something of another type. @returns those that were removed */
 export const removeMistyped = async (
-  redis: KeyScanner & Pick<Redis, 'eval'>,
+  redis: Pick<Redis, 'scan' | 'type' | 'eval'>,
   prefix: string,
   queue: string
 ): Promise<MistypedKey[]> => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type * as BullMQ from 'bullmq';
 import type { Queue, Worker } from 'bullmq';
 import type * as IORedis from 'ioredis';
@@ -7,11 +8,12 @@ import { createFaultLog } from '../../database/retry';
 import { loadOptional } from '../../runtime/optional-package';
 import { errorText } from '../../runtime/text';
 import { Loop } from '../embedded-scheduler';
-import { STOP_MARGIN_MS, stopWithin } from '../recorder';
+import { stopWithin } from '../../runtime/background-work';
+import { STOP_MARGIN_MS } from '../recorder';
 import { SlotWorker } from '../slot-worker';
-import type { GroupHandler, Scheduler, ServedHandler, TurnTaker, WorkerLog } from '../types';
-import { SlotTurns } from './slot-turns';
+import type { GroupHandler, Scheduler, WorkerLog } from '../types';
 import { describeMistyped, isWrongType, queueName, removeMistyped } from './mistyped-keys';
+import { SlotTurns } from './slot-turns';
 import {
   ANY_GROUP,
   LEFT_OVER_MS,
@@ -24,7 +26,8 @@ import {
 interface GroupTurnsOptions {
   /** The work's name in the log. */
   name: string;
-  handler: Pick<GroupHandler, 'now' | 'turns'> & TurnTaker;
+  handler: Pick<GroupHandler, 'now' | 'turns'>;
+  taker: Pick<GroupHandler, 'takeTurn'>;
   /** Asks for a ticket. */
   ask(ticket: Ticket): void;
   /** Looks for due groups, so many milliseconds from now. */
@@ -35,18 +38,11 @@ interface GroupTurnsOptions {
 /** How long a group has its turn while others wait. */
 const TURN_MS = 2000;
 const RETRY_AFTER_ERROR_MS = 1000;
-/**
- * A look that finds a group due whose turn has just ended comes too early to be trusted: its rows may
- * be in somebody's transaction, and turns in which nothing can be claimed would follow one another.
- */
+/** A look that finds a group due so soon after its turn is not trusted: its rows may be in a transaction. */
 const QUIET_MS = 100;
 /** The least time between two requests of a turn for a second node: the ticket may reach a node at work. */
 const SHARE_EVERY_MS = 250;
-
-/**
- * For so long a look asks for no ticket of a group that another one has asked for: all due groups are found
- * again and again, and most have a ticket that waits, or a turn on another node.
- */
+/** For so long a look asks for no second ticket of a group: most have one, or a turn on another node. */
 const TICKET_MS = 500;
 
 interface Turn {
@@ -63,6 +59,8 @@ interface GroupState {
   rest?: { slot: number; timer: NodeJS.Timeout };
   /** When its last turn ended, on a clock that only goes forward. */
   endedAt: number;
+  /** When a look asked for it that has had no turn here since, on the same clock. */
+  ticketAt: number;
 }
 
 /**
@@ -72,8 +70,6 @@ interface GroupState {
 export class GroupTurns {
   private readonly groups = new Map<number, GroupState>();
   private readonly running = new Set<Promise<void>>();
-  /** When a look asked for groups that have had no turn here since, on a clock that only goes forward. */
-  private readonly ticketAt = new Map<number, number>();
   /** Groups that wait for a turn without a ticket, the first one first. */
   private readonly queued = new Set<number>();
   private forgotAt = Number.NEGATIVE_INFINITY;
@@ -94,15 +90,14 @@ export class GroupTurns {
    * @returns whether it depends on its ticket: it has no turn here, and waits for none
    */
   found(group: number): boolean {
-    const state = this.groups.get(group);
-    if (state?.turn || state?.rest) return false;
+    const state = this.stateOf(group);
+    if (state.turn || state.rest) return false;
     const now = performance.now();
-    const quiet = state ? state.endedAt + QUIET_MS - now : 0;
-    const hasTicket = now - (this.ticketAt.get(group) ?? Number.NEGATIVE_INFINITY) < TICKET_MS;
-    if (state && quiet > 0) this.restFor(group, state, 0, quiet);
-    else if (hasTicket) this.options.look(TICKET_MS);
+    const quiet = state.endedAt + QUIET_MS - now;
+    if (quiet > 0) this.restFor(group, state, 0, quiet);
+    else if (now - state.ticketAt < TICKET_MS) this.options.look(TICKET_MS);
     else {
-      this.ticketAt.set(group, now);
+      state.ticketAt = now;
       this.options.ask({ group, slot: 0 });
     }
     this.forget();
@@ -131,8 +126,10 @@ export class GroupTurns {
 
   /** As `gone`, for every turn that has ended: Redis has forgotten their tickets, or was away. */
   allGone(): void {
-    this.ticketAt.clear();
-    for (const [group, state] of this.groups) this.endTurn(group, state);
+    for (const [group, state] of this.groups) {
+      state.ticketAt = Number.NEGATIVE_INFINITY;
+      this.endTurn(group, state);
+    }
   }
 
   /** Ends all turns and gives their groups to other nodes. */
@@ -143,11 +140,10 @@ export class GroupTurns {
   }
 
   private stateOf(group: number): GroupState {
-    let state = this.groups.get(group);
-    if (!state) {
-      state = { again: false, endedAt: Number.NEGATIVE_INFINITY };
-      this.groups.set(group, state);
-    }
+    const never = Number.NEGATIVE_INFINITY;
+    const fresh = { again: false, endedAt: never, ticketAt: never };
+    const state: GroupState = this.groups.get(group) ?? fresh;
+    this.groups.set(group, state);
     return state;
   }
 
@@ -160,21 +156,18 @@ export class GroupTurns {
   }
 
   private restFor(group: number, state: GroupState, slot: number, delay: number): void {
-    const timer = setTimeout(() => this.wake(group, state), delay);
-    timer.unref();
-    state.rest = { slot, timer };
+    state.rest = { slot, timer: setTimeout(() => this.wake(group, state), delay).unref() };
   }
 
   private forget(): void {
-    const { groups, ticketAt } = this;
     const now = performance.now();
-    if (Math.max(groups.size, ticketAt.size) <= 2 * this.options.handler.turns.groups) return;
+    if (this.groups.size <= 2 * this.options.handler.turns.groups) return;
     if (now - this.forgotAt < TICKET_MS) return;
     this.forgotAt = now;
-    for (const [group, { turn, rest, endedAt }] of groups) {
-      if (!turn && !rest && now - endedAt > QUIET_MS) groups.delete(group);
+    for (const [group, { turn, rest, endedAt, ticketAt }] of this.groups) {
+      const isKnown = now - endedAt <= QUIET_MS || now - ticketAt <= TICKET_MS;
+      if (!turn && !rest && !isKnown) this.groups.delete(group);
     }
-    for (const [group, at] of ticketAt) if (now - at > TICKET_MS) ticketAt.delete(group);
   }
 
   private endTurn(group: number, state: GroupState): void {
@@ -192,11 +185,11 @@ export class GroupTurns {
   }
 
   private async work({ group, slot }: Ticket, turn: Turn): Promise<void> {
-    const { name, handler, ask, logFault } = this.options;
+    const { name, handler, taker, ask, logFault } = this.options;
     const until = performance.now() + TURN_MS;
     let sharedAt = Number.NEGATIVE_INFINITY;
     try {
-      turn.next = await handler.takeTurn(group, {
+      const next = await taker.takeTurn?.(group, {
         isOver: () => this.stopping || performance.now() > until,
         share() {
           const now = performance.now();
@@ -205,6 +198,7 @@ export class GroupTurns {
           ask({ group, slot: slot + 1 });
         },
       });
+      turn.next = next ?? null;
     } catch (error) {
       logFault(`${name}: a turn failed`, error);
       turn.next = handler.now() + RETRY_AFTER_ERROR_MS;
@@ -213,10 +207,10 @@ export class GroupTurns {
 
   /** @param ended is called at its end, before another group begins in its place */
   private start(ticket: Ticket, state: GroupState, ended = () => {}): Promise<void> {
-    if (state.rest) clearTimeout(state.rest.timer);
+    clearTimeout(state.rest?.timer);
     state.rest = undefined;
     state.turn = { slot: ticket.slot };
-    this.ticketAt.delete(ticket.group);
+    state.ticketAt = Number.NEGATIVE_INFINITY;
     const done: Promise<void> = this.work(ticket, state.turn).finally(() => {
       this.running.delete(done);
       ended();
@@ -238,18 +232,11 @@ export class GroupTurns {
   }
 }
 
-/** The optional packages that the engine `bullmq` is made of. */
-export interface BullmqPackages {
-  Queue: typeof BullMQ.Queue;
-  Worker: typeof BullMQ.Worker;
-  Redis: typeof IORedis.Redis;
-}
-
 /**
  * Loads the packages, which a site installs only for this engine.
  * @throws Error that says what to install; the host then refuses to boot.
  */
-export const loadBullmq = async (): Promise<BullmqPackages> => {
+export const loadBullmq = async () => {
   const names = ['bullmq', 'ioredis'] as const;
   const [bullmq, ioredis] = await loadOptional('scheduler.engine is "bullmq"', names);
   const { Queue, Worker } = bullmq as typeof BullMQ;
@@ -257,26 +244,9 @@ export const loadBullmq = async (): Promise<BullmqPackages> => {
   return { Queue, Worker, Redis };
 };
 
-interface LinkLog {
-  warn(message: string): void;
-  info(message: string): void;
-}
+export type BullmqPackages = Awaited<ReturnType<typeof loadBullmq>>;
 
-export interface RedisLink {
-  /** For what must not wait: while Redis is away, each command fails at once. */
-  readonly commands: Redis;
-  /** For workers, whose commands wait until Redis is back. */
-  readonly workers: Redis;
-  /** True if tickets can be written now. */
-  isThere(): boolean;
-  /** Resolves when it is known for the first time whether Redis is there. */
-  readonly known: Promise<void>;
-  /** To be told what Redis refused, although the connection to it may stand. */
-  refused(error: unknown): void;
-  /** Calls the listener whenever Redis has gone away or come back. */
-  onChange(listener: (isThere: boolean) => void): void;
-  close(): void;
-}
+type LinkLog = Record<'warn' | 'info', (message: string) => void>;
 
 const CONNECT_TIMEOUT_MS = 2000;
 /** A command that takes longer says that Redis hangs. */
@@ -290,113 +260,125 @@ const STEP_MS = 100;
 /**
  * Connects to Redis and watches it. Says once that it is away and once that it is back, however long
  * that takes; nothing else is said of its connections.
- * @param redis a `redis://` URL or connection options, docs/operations.md#redis
  */
-export const connectRedis = (
-  { Redis: Client }: Pick<BullmqPackages, 'Redis'>,
-  { redis, prefix }: { redis: string | RedisOptions; prefix: string },
-  log: LinkLog
-): RedisLink => {
-  const connect = (settings: RedisOptions): Redis => {
-    const common: RedisOptions = {
-      connectTimeout: CONNECT_TIMEOUT_MS,
-      retryStrategy: (times) => Math.min(times * 50, PROBE_EVERY_MS),
-      // BullMQ refuses anything else: its workers wait for Redis as long as it takes.
-      maxRetriesPerRequest: null,
-      ...settings,
-    };
-    return typeof redis === 'string'
-      ? new Client(redis, common)
-      : new Client({ ...redis, ...common });
-  };
-  const commands = connect({ enableOfflineQueue: false, commandTimeout: COMMAND_TIMEOUT_MS });
-  const workers = connect({});
-  const { host, port, path } = commands.options;
-  const where = path ?? `${host}:${port}`;
-  const listeners: ((isThere: boolean) => void)[] = [];
-  let state: 'unknown' | 'there' | 'away' = 'unknown';
-  let closed = false;
-  let reason: unknown = new Error('no answer');
-  let probe: NodeJS.Timeout | undefined;
-  let becomeKnown: () => void;
-  const known = new Promise<void>((resolve) => {
-    becomeKnown = resolve;
-  });
+export class RedisLink {
+  /** For what must not wait: while Redis is away, each command fails at once. */
+  readonly commands: Redis;
+  /** For workers, whose commands wait until Redis is back. */
+  readonly workers: Redis;
+  /** Resolves when it is known for the first time whether Redis is there. */
+  readonly known: Promise<void>;
+  private readonly where: string;
+  private readonly listeners: (() => void)[] = [];
+  private state: 'unknown' | 'there' | 'away' = 'unknown';
+  private closed = false;
+  private reason: unknown = new Error('no answer');
+  private probe: NodeJS.Timeout | undefined;
 
-  const change = (next: 'there' | 'away'): void => {
-    if (closed || state === next) return;
-    const isFirst = state === 'unknown';
-    state = next;
+  /** @param redis a `redis://` URL or connection options, docs/operations.md#redis */
+  constructor(
+    { Redis: Client }: Pick<BullmqPackages, 'Redis'>,
+    redis: string | RedisOptions,
+    private readonly prefix: string,
+    private readonly log: LinkLog
+  ) {
+    const connect = (settings: RedisOptions): Redis => {
+      const common: RedisOptions = {
+        connectTimeout: CONNECT_TIMEOUT_MS,
+        retryStrategy: (times) => Math.min(times * 50, PROBE_EVERY_MS),
+        // BullMQ refuses anything else: its workers wait for Redis as long as it takes.
+        maxRetriesPerRequest: null,
+        ...settings,
+      };
+      return typeof redis === 'string'
+        ? new Client(redis, common)
+        : new Client({ ...redis, ...common });
+    };
+    this.commands = connect({ enableOfflineQueue: false, commandTimeout: COMMAND_TIMEOUT_MS });
+    this.workers = connect({});
+    this.commands.on('ready', () => {
+      this.reason = new Error('the connection was closed');
+      void this.tryOut();
+    });
+    this.commands.on('error', (error: unknown) => {
+      this.reason = error;
+    });
+    this.commands.on('close', () => this.change('away'));
+    // The other connection has the same to say.
+    this.workers.on('error', () => {});
+    const { host, port, path } = this.commands.options;
+    this.where = path ?? `${host}:${port}`;
+    this.known = this.becomeKnown();
+  }
+
+  /** True if tickets can be written now. */
+  isThere(): boolean {
+    return this.state === 'there';
+  }
+
+  /** To be told what Redis refused, although the connection to it may stand. */
+  refused(error: unknown): void {
+    if (!this.isThere()) return;
+    this.reason = error;
+    this.change('away');
+    this.tryLater();
+  }
+
+  /** Calls the listener whenever Redis has gone away or come back. */
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.probe);
+    this.commands.disconnect();
+    this.workers.disconnect();
+  }
+
+  private async becomeKnown(): Promise<void> {
+    const isUnknown = () => this.state === 'unknown' && !this.closed;
+    for (let waited = 0; waited < KNOWN_AFTER_MS && isUnknown(); waited += STEP_MS)
+      await sleep(STEP_MS, undefined, { ref: false });
+    // One that wants a password, for instance, neither becomes ready nor closes the connection.
+    if (isUnknown()) this.change('away');
+  }
+
+  private change(next: 'there' | 'away'): void {
+    if (this.closed || this.state === next) return;
+    const isFirst = this.state === 'unknown';
+    this.state = next;
     if (next === 'away') {
-      log.warn(
-        `switchboard: Redis at ${where} is away (${errorText(reason)}). This process goes on with the embedded scheduler until it is back.`
+      this.log.warn(
+        `switchboard: Redis at ${this.where} is away (${errorText(this.reason)}). This process goes on with the embedded scheduler until it is back.`
       );
     } else if (!isFirst) {
-      log.info(`switchboard: Redis at ${where} is back, and nodes share their work over it again.`);
+      this.log.info(
+        `switchboard: Redis at ${this.where} is back, and nodes share their work over it again.`
+      );
     }
-    becomeKnown();
-    for (const listener of listeners) listener(next === 'there');
-  };
+    for (const listener of this.listeners) listener();
+  }
 
   /** A connection that stands says little: Redis may be full, or only be read from. */
-  const tryOut = async (): Promise<void> => {
-    clearTimeout(probe);
-    if (closed) return;
+  private async tryOut(): Promise<void> {
+    clearTimeout(this.probe);
+    if (this.closed) return;
     try {
-      await commands.set(`${prefix}:probe`, '1', 'PX', PROBE_EVERY_MS);
-      change('there');
+      await this.commands.set(`${this.prefix}:probe`, '1', 'PX', PROBE_EVERY_MS);
+      this.change('there');
     } catch (error) {
-      reason = error;
-      change('away');
+      this.reason = error;
+      this.change('away');
       // A connection that has closed tells by itself when it is open again.
-      if (commands.status !== 'ready') return;
-      probe = setTimeout(() => void tryOut(), PROBE_EVERY_MS);
-      probe.unref();
+      if (this.commands.status === 'ready') this.tryLater();
     }
-  };
+  }
 
-  // One that wants a password, for instance, neither becomes ready nor closes the connection.
-  let stepsLeft = KNOWN_AFTER_MS / STEP_MS;
-  const waiting = setInterval(() => {
-    stepsLeft -= 1;
-    if (state === 'unknown' && stepsLeft <= 0) change('away');
-    if (state !== 'unknown') clearInterval(waiting);
-  }, STEP_MS);
-  waiting.unref();
-
-  commands.on('ready', () => {
-    reason = new Error('the connection was closed');
-    void tryOut();
-  });
-  commands.on('error', (error: unknown) => {
-    reason = error;
-  });
-  commands.on('close', () => change('away'));
-  // The other connection has the same to say.
-  workers.on('error', () => {});
-
-  return {
-    commands,
-    workers,
-    known,
-    isThere: () => state === 'there',
-    refused(error) {
-      if (state !== 'there') return;
-      reason = error;
-      change('away');
-      probe = setTimeout(() => void tryOut(), PROBE_EVERY_MS);
-      probe.unref();
-    },
-    onChange: (listener) => void listeners.push(listener),
-    close() {
-      closed = true;
-      clearTimeout(probe);
-      clearInterval(waiting);
-      commands.disconnect();
-      workers.disconnect();
-    },
-  };
-};
+  private tryLater(): void {
+    this.probe = setTimeout(() => void this.tryOut(), PROBE_EVERY_MS).unref();
+  }
+}
 
 interface BullmqSchedulerOptions {
   packages: BullmqPackages;
@@ -425,7 +407,7 @@ const REPAIR_EVERY_MS = 1000;
 /** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
 const LOST_TICKET = /lock|missing key/i;
 
-/** A kind of work that this node works on. */
+/** The kind of work that a node works on. */
 interface Served {
   handler: GroupHandler;
   loop: Loop;
@@ -433,131 +415,198 @@ interface Served {
   worker?: Worker;
 }
 
-interface KnownQueue {
-  queue: Queue;
-  tickets: Tickets;
-  leftOver: LeftOverTickets;
+/** The tickets of one kind of work, which this node may work on itself. */
+class TicketedWork {
+  readonly queue: Queue;
+  readonly tickets: Tickets;
+  private readonly leftOver: LeftOverTickets;
+  /** Null: this node does not work on it, or not any more. */
+  private served: Served | null = null;
+  /** True if the queue was paused at the last look. */
+  private paused = false;
   /** When its keys were looked at last, on a clock that only goes forward. */
-  repairedAt: number;
+  private repairedAt = Number.NEGATIVE_INFINITY;
   /** True if there was nothing to remove then. */
-  isUnrepaired: boolean;
-}
-
-/**
- * The engine that nodes share over Redis. A ticket there says which group should have a turn, and
- * whichever node is free takes it. Only the database knows which rows are due: each node looks for them
- * with the loop of the embedded engine, which writes tickets while Redis is there and works on the groups
- * itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
- */
-export const createBullmqScheduler = ({
-  packages,
-  redis,
-  prefix,
-  site,
-  log,
-  detached,
-}: BullmqSchedulerOptions): Scheduler => {
-  const link = connectRedis(packages, { redis, prefix }, log);
-  const logFault = createFaultLog(log, Date.now);
-  const served = new Map<string, Served>();
-  const queues = new Map<string, KnownQueue>();
-
+  private isUnrepaired = false;
   /** When each thing was said last, on a clock that only goes forward. */
-  const saidAt = new Map<string, number>();
+  private readonly saidAt = new Map<string, number>();
 
-  const warn = (name: string, what: 'left over' | 'paused' | 'mistyped', message: string): void => {
-    const now = performance.now();
-    const said = `${name} ${what}`;
-    if (now - (saidAt.get(said) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
-    saidAt.set(said, now);
-    log.warn(`${name}: ${message}`);
-  };
+  constructor(
+    private readonly kind: string,
+    private readonly options: BullmqSchedulerOptions,
+    private readonly link: RedisLink,
+    private readonly logFault: (what: string, error: unknown) => void
+  ) {
+    this.queue = new options.packages.Queue(queueName(kind, options.site()), {
+      connection: link.commands,
+      prefix: options.prefix,
+      skipWaitingForReady: true,
+      skipVersionCheck: true,
+      streams: { events: { maxLen: EVENTS_KEPT } },
+    });
+    this.queue.on('error', () => {});
+    this.tickets = new Tickets(
+      kind,
+      this.queue,
+      (error, failed) => void this.refused(error, failed)
+    );
+    this.leftOver = new LeftOverTickets(kind, this.queue, link.commands);
+  }
 
-  const queueOf = (kind: string): KnownQueue => {
-    let known = queues.get(kind);
-    if (!known) {
-      const queue = new packages.Queue(queueName(kind, site()), {
-        connection: link.commands,
-        prefix,
-        skipWaitingForReady: true,
-        skipVersionCheck: true,
-        streams: { events: { maxLen: EVENTS_KEPT } },
-      });
-      queue.on('error', () => {});
-      known = {
-        queue,
-        tickets: new Tickets(kind, queue, (error, failed) => void refused(kind, error, failed)),
-        leftOver: new LeftOverTickets(kind, queue, link.commands),
-        repairedAt: Number.NEGATIVE_INFINITY,
-        isUnrepaired: false,
-      };
-      queues.set(kind, known);
+  announce(group: number | null, at: number): void {
+    const { link, served, tickets } = this;
+    if (!served) {
+      if (link.isThere()) tickets.ask({ group: group ?? ANY_GROUP, slot: 0 });
+    } else if (group !== null && link.isThere() && at <= served.handler.now()) {
+      served.turns.announce(group);
+      // True if a worker was given the ticket.
+      served.loop.announce(at + LEFT_OVER_MS);
+    } else served.loop.announce(at);
+  }
+
+  async isPaused(): Promise<boolean> {
+    try {
+      return this.link.isThere() && (await this.queue.isPaused());
+    } catch {
+      return false;
     }
-    return known;
-  };
+  }
+
+  serve(handler: GroupHandler): void {
+    const { kind, link, logFault, tickets } = this;
+    const { detached, log } = this.options;
+    const turns = new GroupTurns({
+      name: kind,
+      handler,
+      taker: handler instanceof SlotWorker ? new SlotTurns(handler) : handler,
+      // A paused queue gives no ticket to anybody.
+      ask: (ticket) => (this.paused ? turns.begin(ticket.group) : tickets.ask(ticket)),
+      look: (afterMs) => loop.announce(handler.now() + afterMs),
+      logFault,
+    });
+    const loop = new Loop(
+      kind,
+      {
+        pollMs: handler.pollMs,
+        now: () => handler.now(),
+        stop: () => handler.stop(),
+        dueTimes: async () => {
+          this.paused = await this.isPaused();
+          return handler.dueTimes();
+        },
+        work: async (groups) => {
+          await link.known;
+          if (!link.isThere()) {
+            await handler.work(groups);
+            return;
+          }
+          const ticketed = groups.filter((group) => turns.found(group));
+          if (this.paused) {
+            this.warn(
+              'paused',
+              `the queue ${this.queue.name} on Redis is paused. This process works on without it, from the database. Resume the queue where it was paused, for example in a dashboard.`
+            );
+          } else await this.workOnLeftOver(ticketed, served);
+        },
+      },
+      log,
+      detached
+    );
+    const served: Served = { handler, loop, turns };
+    this.served = served;
+    const useRedis = (): void => {
+      if (this.served !== served) return;
+      // In a context of its own: what takes tickets goes on for as long as the process.
+      if (link.isThere()) served.worker ??= detached(() => this.createWorker(served));
+      turns.allGone();
+      loop.announce(handler.now());
+    };
+    link.onChange(useRedis);
+    if (link.isThere()) useRedis();
+  }
+
+  async stop(): Promise<void> {
+    if (!this.served) return;
+    const { loop, turns, worker } = this.served;
+    await worker?.pause(true);
+    await Promise.all([loop.stop(), turns.stop()]);
+    // A Redis that is away keeps nobody from ending.
+    await stopWithin(STOP_MARGIN_MS, Promise.resolve(worker?.close(!this.link.isThere())));
+    turns.allGone();
+    // Work that is announced from now on is for other nodes.
+    this.served = null;
+    await this.tickets.flush();
+  }
+
+  private warn(what: 'left over' | 'paused' | 'mistyped', message: string): void {
+    const now = performance.now();
+    if (now - (this.saidAt.get(what) ?? Number.NEGATIVE_INFINITY) < WARN_EVERY_MS) return;
+    this.saidAt.set(what, now);
+    this.options.log.warn(`${this.kind}: ${message}`);
+  }
 
   /**
-   * Removes from a queue's keys what somebody else wrote there, which keeps tickets from being written.
+   * Removes from the queue's keys what somebody else wrote there, which keeps tickets from being written.
    * @returns whether there was anything
    */
-  const repair = async (name: string, cause: unknown): Promise<boolean> => {
-    const known = queueOf(name);
+  private async repair(cause: unknown): Promise<boolean> {
+    const { kind, link, logFault } = this;
+    const { prefix } = this.options;
     const now = performance.now();
-    if (now - known.repairedAt < REPAIR_EVERY_MS) return false;
-    known.repairedAt = now;
+    if (now - this.repairedAt < REPAIR_EVERY_MS) return false;
+    this.repairedAt = now;
     try {
-      const removed = await removeMistyped(link.commands, prefix, known.queue.name);
-      if (removed.length === 0) {
-        // Another node may have removed it; one that stays says so again.
-        if (known.isUnrepaired)
-          logFault(`${name}: a ticket could not be written or given out`, cause);
-        known.isUnrepaired = true;
-        return false;
-      }
-      known.isUnrepaired = false;
-      warn(
-        name,
+      const removed = await removeMistyped(link.commands, prefix, this.queue.name);
+      // Another node may have removed it; one that stays says so again.
+      if (removed.length === 0 && this.isUnrepaired)
+        logFault(`${kind}: a ticket could not be written or given out`, cause);
+      this.isUnrepaired = removed.length === 0;
+      if (this.isUnrepaired) return false;
+      this.warn(
         'mistyped',
         `on Redis something else was written to ${describeMistyped(removed)}, so no ticket of this queue could be written or given out. It was removed, and this process did the work from the database meanwhile. Let no other program, and nobody by hand, write keys that begin with "${prefix}:".`
       );
-      const { turns, loop, handler } = served.get(name) ?? {};
-      turns?.allGone();
-      if (handler) loop?.announce(handler.now());
+      this.served?.turns.allGone();
+      this.served?.loop.announce(this.served.handler.now());
       return true;
     } catch (error) {
       link.refused(error);
       return false;
     }
-  };
+  }
 
   /** Redis may not have taken tickets: a node that works on their groups does so now, another one asks again. */
-  const refused = async (
-    kind: string,
-    error: unknown,
-    failed: readonly Ticket[] = []
-  ): Promise<void> => {
+  private async refused(error: unknown, failed: readonly Ticket[] = []): Promise<void> {
     if (!isWrongType(error)) {
-      link.refused(error);
+      this.link.refused(error);
       return;
     }
-    const { turns } = served.get(kind) ?? {};
+    const turns = this.served?.turns;
     if (turns) for (const { group, slot } of failed) if (slot === 0) turns.begin(group);
-    if ((await repair(kind, error)) && !turns)
-      for (const ticket of failed) queueOf(kind).tickets.ask(ticket);
-  };
+    if ((await this.repair(error)) && !turns) for (const ticket of failed) this.tickets.ask(ticket);
+  }
 
-  const isPaused = async (kind: string): Promise<boolean> => {
-    const { queue } = queueOf(kind);
+  private async workOnLeftOver(due: readonly number[], { turns, loop, handler }: Served) {
+    const { leftOver } = this;
     try {
-      return link.isThere() && (await queue.isPaused());
-    } catch {
-      return false;
+      for (const group of await leftOver.among(due)) {
+        const key = await leftOver.remove(group);
+        this.warn(
+          'left over',
+          `the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
+        );
+        turns.begin(group);
+      }
+      if (leftOver.isWatching()) loop.announce(handler.now() + LEFT_OVER_MS);
+    } catch (error) {
+      await this.refused(error);
     }
-  };
+  }
 
-  const createWorker = (name: string, { handler, loop, turns }: Served): Worker => {
-    const worker = new packages.Worker(
-      queueName(name, site()),
+  private createWorker({ handler, loop, turns }: Served): Worker {
+    const { kind, link } = this;
+    const worker = new this.options.packages.Worker(
+      this.queue.name,
       async ({ id }) => {
         const ticket = readTicketId(id);
         if (ticket?.group === ANY_GROUP) loop.announce(handler.now());
@@ -565,7 +614,7 @@ export const createBullmqScheduler = ({
       },
       {
         connection: link.workers,
-        prefix,
+        prefix: this.options.prefix,
         skipVersionCheck: true,
         concurrency: handler.turns.groups,
         lockDuration: LOCK_MS,
@@ -584,125 +633,47 @@ export const createBullmqScheduler = ({
     worker.on('failed', (job) => gone(job?.id));
     worker.on('error', (error) => {
       turns.allGone();
-      if (isWrongType(error)) void repair(name, error);
+      if (isWrongType(error)) void this.repair(error);
       else if (link.isThere() && !LOST_TICKET.test(error.message)) {
-        logFault(`${name}: a ticket could not be worked on`, error);
+        this.logFault(`${kind}: a ticket could not be worked on`, error);
       }
     });
     return worker;
-  };
+  }
+}
 
-  const open = (kind: string, handler: ServedHandler): void => {
-    const taker = handler instanceof SlotWorker ? new SlotTurns(handler) : handler;
-    const { queue, tickets, leftOver } = queueOf(kind);
-    const look = (afterMs: number) => loop.announce(handler.now() + afterMs);
-    let paused = false;
-    const turns = new GroupTurns({
-      name: kind,
-      handler: {
-        turns: handler.turns,
-        now: () => handler.now(),
-        takeTurn: (group, turn) => taker.takeTurn(group, turn),
-      },
-      // A paused queue gives no ticket to anybody.
-      ask: (ticket: Ticket) => (paused ? turns.begin(ticket.group) : tickets.ask(ticket)),
-      look,
-      logFault,
-    });
-    const workOnLeftOver = async (due: readonly number[]): Promise<void> => {
-      try {
-        for (const group of await leftOver.among(due)) {
-          const key = await leftOver.remove(group);
-          warn(
-            kind,
-            'left over',
-            `the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
-          );
-          turns.begin(group);
-        }
-        if (leftOver.isWatching()) look(LEFT_OVER_MS);
-      } catch (error) {
-        await refused(kind, error);
-      }
-    };
-    const loop = new Loop(
-      kind,
-      {
-        pollMs: handler.pollMs,
-        now: () => handler.now(),
-        looked: (due) => handler.looked?.(due),
-        stop: () => handler.stop(),
-        async dueTimes() {
-          paused = await isPaused(kind);
-          return handler.dueTimes();
-        },
-        async work(groups) {
-          await link.known;
-          if (!link.isThere()) return handler.work(groups);
-          if (paused) {
-            warn(
-              kind,
-              'paused',
-              `the queue ${queue.name} on Redis is paused. This process works on without it, from the database. Resume the queue where it was paused, for example in a dashboard.`
-            );
-          }
-          const ticketed = groups.filter((group) => turns.found(group));
-          if (!paused) await workOnLeftOver(ticketed);
-          return null;
-        },
-      },
-      log,
-      detached
-    );
-    const all: Served = { handler, loop, turns };
-    served.set(kind, all);
-    const useRedis = (): void => {
-      if (served.get(kind) !== all) return;
-      // In a context of its own: what takes tickets goes on for as long as the process.
-      if (link.isThere()) all.worker ??= detached(() => createWorker(kind, all));
-      turns.allGone();
-      look(0);
-    };
-    link.onChange(useRedis);
-    if (link.isThere()) useRedis();
+/**
+ * The engine that nodes share over Redis. A ticket there says which group should have a turn, and
+ * whichever node is free takes it. Only the database knows which rows are due: each node looks for them
+ * with the loop of the embedded engine, which writes tickets while Redis is there and works on the groups
+ * itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
+ */
+export const createBullmqScheduler = (options: BullmqSchedulerOptions): Scheduler => {
+  const { packages, redis, prefix, log } = options;
+  const link = new RedisLink(packages, redis, prefix, log);
+  const logFault = createFaultLog(log);
+  const kinds = new Map<string, TicketedWork>();
+  const of = (kind: string): TicketedWork => {
+    const known = kinds.get(kind) ?? new TicketedWork(kind, options, link, logFault);
+    kinds.set(kind, known);
+    return known;
   };
-
-  const stop = async (kind: string): Promise<void> => {
-    const all = served.get(kind);
-    if (!all) return;
-    const { loop, turns, worker } = all;
-    await worker?.pause(true);
-    await Promise.all([loop.stop(), turns.stop()]);
-    // A Redis that is away keeps nobody from ending.
-    const ending = Promise.resolve(worker?.close(!link.isThere()));
-    await stopWithin(STOP_MARGIN_MS, ending);
-    turns.allGone();
-    // Work that is announced from now on is for other nodes.
-    served.delete(kind);
-    await queues.get(kind)?.tickets.flush();
-  };
-
   return {
     announce(kind, group, at) {
-      const { handler, loop, turns } = served.get(kind) ?? {};
-      if (!handler || !loop || !turns) {
-        if (link.isThere()) queueOf(kind).tickets.ask({ group: group ?? ANY_GROUP, slot: 0 });
-      } else if (group !== null && link.isThere() && at <= handler.now()) {
-        turns.announce(group);
-        // True if a worker was given the ticket.
-        loop.announce(at + LEFT_OVER_MS);
-      } else loop.announce(at);
+      // A queue is opened to write to it.
+      if (kinds.has(kind) || link.isThere()) of(kind).announce(group, at);
     },
-    async pausedQueues(kinds) {
-      const paused = await Promise.all(kinds.map(isPaused));
-      return kinds.filter((_kind, at) => paused[at]).map((kind) => queueOf(kind).queue.name);
+    async pausedQueues(names) {
+      const paused = await Promise.all(names.map((kind) => of(kind).isPaused()));
+      return names.filter((_kind, at) => paused[at]).map((kind) => of(kind).queue.name);
     },
-    serve: open,
+    serve: (kind, handler) => of(kind).serve(handler),
     async stop(kind) {
-      await Promise.all((kind === undefined ? [...served.keys()] : [kind]).map(stop));
+      const ending = kind === undefined ? [...kinds.values()] : [kinds.get(kind)];
+      await Promise.all(ending.map((one) => one?.stop()));
     },
     async close() {
-      for (const { tickets } of queues.values()) await tickets.flush();
+      for (const { tickets } of kinds.values()) await tickets.flush();
       link.close();
     },
   };

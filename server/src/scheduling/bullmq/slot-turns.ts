@@ -1,13 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Signal } from '../recorder';
-import type { AnySlotWorker, Turn, TurnTaker } from '../types';
+import { Signal } from '../../runtime/background-work';
+import type { Lease } from '../../queue/queue';
+import type { SlotWorker } from '../slot-worker';
+import type { Turn } from '../types';
 
 /** Rows that are claimed of one group at once. */
 const CLAIM_AT_ONCE = 64;
-/**
- * How long a turn waits for a slot of its group: where receivers are quick the turn goes on, and
- * where they are slow the group comes back when a slot empties.
- */
+/** How long a turn waits for a slot of its group: a slow group comes back when a slot empties. */
 const SLOT_WAIT_MS = 100;
 /** The wait on a busy node: then another node may take the group. */
 const NODE_WAIT_MS = 500;
@@ -16,9 +15,8 @@ const CLAIMS_AT_ONCE = 16;
 /** The least that a turn's first claim asks for: it cannot know whether there is more. */
 const FIRST_CLAIM = 2;
 /**
- * The least time between a claim of this node and the next one of a turn that has claimed before,
- * unless half of its slots are free: a claim is a transaction, so slots that empty one by one are
- * filled together. A turn's first claim waits for nobody: many turns wait for a slot of a full node.
+ * The least time between a claim of this node and the next one of a turn that has claimed before, unless
+ * half of its slots are free: a claim is a transaction, so slots that empty one by one are filled together.
  */
 const GATHER_MS = 10;
 /** If claims take longer than that, twice as much passes as the last one took, up to this. */
@@ -30,25 +28,15 @@ const REST_MS = 250;
 /** The rest if this node used up the cap, which announces its next free slot. */
 const OWN_REST_MS = 2000;
 
-interface Claimed {
-  /** Nothing more of the group is due. */
-  isDrained: boolean;
-  isFull: boolean;
-  /** Nobody else held any of it. */
-  isSole: boolean;
-}
-
 /**
  * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied.
  * Leased rows count towards the group's cap on all nodes, so it claims ahead only while no other node
  * holds any of the group, and only if its rows are quick: with slower ones there is time to claim, and
  * other nodes should get some.
  */
-export class SlotTurns implements TurnTaker {
-  /** Groups that have a turn now, each with what wakes it. */
-  private readonly turns = new Map<number, Signal>();
-  /** Groups that have a turn, and whose rows are not to be worked on. */
-  private readonly off = new Set<number>();
+export class SlotTurns {
+  /** Groups that have a turn now, each with what wakes it; `isOff`: its rows are not to be worked on. */
+  private readonly turns = new Map<number, { signal: Signal; isOff: boolean }>();
   /** Groups whose last turn ended although more of them was due. */
   private readonly unfinished = new Set<number>();
   private readonly node = new Signal();
@@ -60,27 +48,23 @@ export class SlotTurns implements TurnTaker {
   /** How long the last claim took, in milliseconds. */
   private tookMs = 0;
 
-  constructor(private readonly worker: AnySlotWorker) {
-    worker.follow((group, wasPerformed) => {
-      if (group !== null) this.finished(group, wasPerformed);
-      else this.wake();
-    });
+  constructor(private readonly worker: SlotWorker<Lease, unknown>) {
+    worker.shared = this;
   }
 
   async takeTurn(group: number, turn: Turn): Promise<number | null> {
     const { slots, options } = this.worker;
     const { store } = options;
-    const signal = new Signal();
+    const own = { signal: new Signal(), isOff: false };
     let hasClaimed = false;
     let isSole = true;
-    this.turns.set(group, signal);
-    this.off.delete(group);
+    this.turns.set(group, own);
     this.unfinished.add(group);
     try {
       while (!this.worker.stopping && !turn.isOver()) {
         if (hasClaimed) await this.gather(group);
-        const seen = { group: signal.count(), node: this.node.count() };
-        const room: number = hasClaimed ? this.roomFor(group) : this.firstRoomFor(group);
+        const seen = { group: own.signal.count(), node: this.node.count() };
+        const room: number = this.roomFor(group, !hasClaimed);
         const mayBeAhead = isSole && (hasClaimed || this.turns.size === 1);
         const ahead: number = mayBeAhead ? this.roomAhead(group) : 0;
         const wantsRows = room > 0 || ahead > 0;
@@ -88,7 +72,7 @@ export class SlotTurns implements TurnTaker {
         const { isDrained, isFull } = claimed ?? { isDrained: false, isFull: true };
         hasClaimed ||= wantsRows;
         if (claimed) isSole = claimed.isSole;
-        if (isDrained || this.off.has(group)) {
+        if (isDrained || own.isOff) {
           this.unfinished.delete(group);
           return null;
         }
@@ -97,37 +81,33 @@ export class SlotTurns implements TurnTaker {
         // A busy node leaves the group to others at once; a group at its cap is for nobody now.
         if (this.isNodeBusy()) {
           if (!(await this.node.since(seen.node, NODE_WAIT_MS))) return store.now();
-        } else if (!(await signal.since(seen.group, SLOT_WAIT_MS))) {
+        } else if (!(await own.signal.since(seen.group, SLOT_WAIT_MS))) {
           return store.now() + (slots.freeFor(group) > 0 ? REST_MS : OWN_REST_MS);
         }
       }
       return store.now();
     } finally {
       this.turns.delete(group);
-      this.off.delete(group);
     }
   }
 
-  /**
-   * A row of the group has left its slot. If it was not worked on, perhaps because its group is off, a
-   * turn of the group ends, because only due times tell whether to go on.
-   */
-  private finished(group: number, wasPerformed: boolean): void {
+  /** A row of the group has left its slot. If it was not worked on, only due times tell whether to go on. */
+  finished(group: number, wasPerformed: boolean): void {
     const turn = this.turns.get(group);
     if (!wasPerformed) {
-      if (turn) this.off.add(group);
+      if (turn) turn.isOff = true;
       this.unfinished.delete(group);
     }
     this.node.give();
     // A turn under way has just been woken by it.
-    if (turn) turn.give();
+    if (turn) turn.signal.give();
     else if (this.unfinished.has(group)) this.worker.options.announce(group);
   }
 
   /** Makes every turn that waits look again. */
-  private wake(): void {
+  wake(): void {
     this.node.give();
-    for (const turn of [...this.turns.values()]) turn.give();
+    for (const { signal } of [...this.turns.values()]) signal.give();
   }
 
   private slotsFor(group: number): number {
@@ -137,7 +117,7 @@ export class SlotTurns implements TurnTaker {
   }
 
   private mayClaim(): boolean {
-    return !this.worker.isHeldUp() && this.claims < CLAIMS_AT_ONCE;
+    return !this.worker.recorder.isFull() && this.claims < CLAIMS_AT_ONCE;
   }
 
   private isNodeBusy(): boolean {
@@ -145,14 +125,11 @@ export class SlotTurns implements TurnTaker {
     return !this.mayClaim() || slots.busy + this.reserved >= options.concurrency;
   }
 
-  private roomFor(group: number): number {
-    return this.isNodeBusy() ? 0 : this.slotsFor(group);
-  }
-
-  /** A first claim, at the same time as those of other groups with a turn: most have little to do. */
-  private firstRoomFor(group: number): number {
+  /** @param isFirst at the same time as the first claims of other groups: most have little to do */
+  private roomFor(group: number, isFirst = false): number {
+    if (this.isNodeBusy()) return 0;
     const share = Math.ceil((2 * this.worker.options.concurrency) / this.turns.size);
-    return Math.min(this.roomFor(group), Math.max(FIRST_CLAIM, share));
+    return Math.min(this.slotsFor(group), isFirst ? Math.max(FIRST_CLAIM, share) : CLAIM_AT_ONCE);
   }
 
   /** How many to claim where nobody else holds any, with some that wait for a slot. */
@@ -163,35 +140,31 @@ export class SlotTurns implements TurnTaker {
     return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, this.reserved), left));
   }
 
-  private async claim(group: number, room: number, ahead: number): Promise<Claimed> {
+  /** @returns whether nothing more of the group is due, it is at its cap, and nobody else held any of it */
+  private async claim(group: number, room: number, ahead: number) {
     const { concurrencyPerGroup, store } = this.worker.options;
-    let answer: Claimed = { isDrained: false, isFull: false, isSole: false };
     const requested = Math.max(room, ahead);
     this.reserved += requested;
     this.claims += 1;
     const begun = performance.now();
     this.claimedAt = begun;
     try {
-      await this.worker.take(async () => {
+      const { leases, isFull, isSole } = await this.worker.take(() => {
         const own: number[] = [];
         const except: number[] = [];
         for (const [lease, { isDone }] of this.worker.leases) {
           if (lease.group === group) (isDone ? except : own).push(lease.id);
         }
-        const { leases, isFull, isSole } = await store.claimWithin(group, room, {
-          ...{ atOnce: concurrencyPerGroup, except, ahead: { own, limit: ahead } },
-        });
-        const isDrained = !isFull && leases.length < (isSole ? requested : room);
-        answer = { isDrained, isFull, isSole };
-        return leases;
+        const cap = { atOnce: concurrencyPerGroup, except, ahead: { own, limit: ahead } };
+        return store.claimWithin(group, room, cap);
       });
+      return { isDrained: !isFull && leases.length < (isSole ? requested : room), isFull, isSole };
     } finally {
       this.reserved -= requested;
       this.claims -= 1;
       this.tookMs = performance.now() - begun;
       this.node.give();
     }
-    return answer;
   }
 
   private async gather(group: number): Promise<void> {

@@ -80,15 +80,10 @@ const LOOKED_AT_ONCE = 200;
 /** States of a ticket that is given to a node in its turn. */
 const IN_LINE: ReadonlySet<string> = new Set(['waiting', 'prioritized']);
 
-interface Seen {
-  /** When this very ticket was first seen unlocked, on a clock that only goes forward. */
-  since: number;
-  ticket: string;
-}
-
 /** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
 export class LeftOverTickets {
-  private seen = new Map<number, Seen>();
+  /** Unlocked tickets by group, and when each was first seen, on a clock that only goes forward. */
+  private seen = new Map<number, { since: number; ticket: string }>();
   private lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(

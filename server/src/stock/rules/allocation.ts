@@ -4,10 +4,8 @@ import type { PostingReason } from './fold';
  * How the refunds of one sale share what was sold (docs/tills.md#refund).
  *
  * The result follows from the sale and the set of its refunds alone, never from the order in which
- * they arrived. So whenever a refund or the sale arrives, everything is shared out again, and the
- * ledger appends only the differences to what it has posted before (`differences`). A difference
- * bears the effective time of its refund: the movements of a refund then add up, at that one time,
- * to its final share, and the fold over them is the fold over the final share.
+ * they arrived. Whenever one arrives, everything is shared out again, and the ledger appends only the
+ * `differences`, each at the effective time of its refund: so its movements add up to its final share.
  */
 
 /** Ids of an item and of a location. */
@@ -31,10 +29,7 @@ export interface RefundedLine {
   quantity: number;
 }
 
-/**
- * The place of a refund's goods: a location it names, the one of the sale, or `unknown` if it names one
- * that is not mapped yet (its share is kept for it, and posted once it is).
- */
+/** The place of a refund's goods; `unknown`: its share is posted once the place is mapped. */
 export type Destination = LocationId | 'of_sale' | 'unknown';
 
 export interface RefundToShare {
@@ -79,13 +74,12 @@ export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
   a.connection - b.connection;
 
 /**
- * The rest of an item in a sale after its refunds were shared out, so that one more need not share all of
- * them out again: the thousandth refund of a sale costs as much as the tenth.
+ * The rest of an item in a sale after its refunds were shared out: the thousandth refund of a sale costs
+ * as much as the tenth.
  *
- * Requests for an item are served in order, each with what is left at its place. So one more changes
- * nobody else's share if there is enough left for it, wherever it sorts; and if it sorts after the
- * last one that got any, it gets what is left. Otherwise (`null`) those that got something have to
- * make way: they are shared out again, and there are at most as many as the sale has pieces.
+ * Requests for an item are served in order. So one more changes nobody else's share if there is enough
+ * left for it, wherever it sorts; if it sorts after the last one that got any, it gets what is left.
+ * Otherwise others have to make way: all are shared out again, at most as many as the sale has pieces.
  */
 export interface LeftOfItem {
   item: ItemId;
@@ -182,8 +176,8 @@ export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): S
 };
 
 /**
- * Shares what a sale sold among its refunds, which may be given in any order. Give all refunds of the
- * sale that count, and only those: refunds of a test connection must not take from a live sale.
+ * Shares what a sale sold among all its refunds that count, in whatever order they are given. Refunds of
+ * test mode must not be among them: they would take from a live sale.
  */
 export const allocateRefunds = (
   sale: readonly SoldLine[],
@@ -225,14 +219,11 @@ export const postingsOf = (refund: number, shares: readonly Share[]): Posting[] 
 };
 
 /**
- * The lines that the ledger still has to append so that each refund's movements add up to the right sum:
- * the first time for a place, the posting itself (with quantity 0 and `over_refund` if
- * nothing was left, so that the log shows why); later, the difference, as `reallocated`. Nothing that is
- * right already is returned, so doing it twice does nothing.
- *
+ * The lines that the ledger still has to append: the first time for a place, the posting itself (with
+ * quantity 0 and `over_refund` if nothing was left, so that the log shows why); later, the difference, as
+ * `reallocated`. Nothing that is right already is returned, so doing it twice does nothing.
  * @param desired  `postingsOf` all refunds that may have changed
- * @param posted  the sums of the **quantities** (not effects) of the movements already in the
- *   ledger for the same refunds, by refund, item and location, sums of 0 included
+ * @param posted  the sums of the **quantities** (not effects) that the ledger has of them, 0 included
  * @param restock  whether the refund's goods go back on the shelf
  */
 export const differences = (

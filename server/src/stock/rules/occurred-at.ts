@@ -14,17 +14,6 @@ const MINUTE_MS = 60_000;
 
 export type OccurredAt = { ok: true; epochMs: number } | { ok: false; rule: string };
 
-const daysInMonth = (year: number, month: number): number => {
-  if (month === 2) {
-    return (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0 ? 29 : 28;
-  }
-  return [4, 6, 9, 11].includes(month) ? 30 : 31;
-};
-
-/** `Date.UTC` takes the years 0-99 for 1900-1999; this does not. */
-const minuteOf = (year: number, month: number, day: number, hour: number, minute: number): number =>
-  new Date(0).setUTCFullYear(year, month - 1, day) + (hour * 60 + minute) * MINUTE_MS;
-
 const no = (rule: string): OccurredAt => ({ ok: false, rule });
 
 /**
@@ -43,13 +32,15 @@ export const parseOccurredAt = (text: string): OccurredAt => {
   const at = (index: number): number => Number(parts[index] ?? 0);
   const [year, month, day, hour, minute, second] = [at(1), at(2), at(3), at(4), at(5), at(6)];
   if (month < 1 || month > 12) return no('must name a month from 01 to 12');
-  if (day < 1 || day > daysInMonth(year, month)) return no('must name a day that exists');
+  // `Date.UTC` takes the years 0-99 for 1900-1999; this does not.
+  const midnight = new Date(0).setUTCFullYear(year, month - 1, day);
+  if (new Date(midnight).getUTCDate() !== day) return no('must name a day that exists');
   if (hour > 23) return no('must name an hour from 00 to 23');
   if (minute > 59) return no('must name a minute from 00 to 59');
   if (at(9) > 23 || at(10) > 59) return no('must have an offset from -23:59 to +23:59');
 
   const offsetMinutes = (at(9) * 60 + at(10)) * (parts[8] === '-' ? -1 : 1);
-  const minuteMs = minuteOf(year, month, day, hour, minute) - offsetMinutes * MINUTE_MS;
+  const minuteMs = midnight + (hour * 60 + minute - offsetMinutes) * MINUTE_MS;
   const utc = new Date(minuteMs);
   const leapMinute = utc.getUTCHours() === 23 && utc.getUTCMinutes() === 59;
   if (second > (leapMinute ? 60 : 59)) return no('must name a second from 00 to 59');
@@ -59,14 +50,13 @@ export const parseOccurredAt = (text: string): OccurredAt => {
 };
 
 /**
- * The time a record is ordered by: `occurred_at`, or its receipt where `occurred_at` lies ahead of
- * it. Both in epoch milliseconds. It is frozen at acceptance, so it never depends on when the
- * record is processed.
+ * The time that a record is ordered by, frozen at acceptance: `occurred_at`, or its receipt if that is
+ * earlier. Epoch milliseconds.
  */
 export const effectiveTime = (
   occurredAtMs: number,
   receivedAtMs: number
-): { effectiveMs: number; clockAhead: boolean } =>
-  occurredAtMs > receivedAtMs
-    ? { effectiveMs: receivedAtMs, clockAhead: true }
-    : { effectiveMs: occurredAtMs, clockAhead: false };
+): { effectiveMs: number; clockAhead: boolean } => ({
+  effectiveMs: Math.min(occurredAtMs, receivedAtMs),
+  clockAhead: occurredAtMs > receivedAtMs,
+});

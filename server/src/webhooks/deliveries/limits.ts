@@ -1,6 +1,6 @@
 import type { Webhook } from '../../../../shared/contracts/webhooks';
-import type { GroupRoom, QueueOptions } from '../../queue/queue';
-import type { CountedLease, LeaseCap, LimitedQueue } from '../../queue/limited-queue';
+import type { GroupRoom, LeasedRow, QueueOptions } from '../../queue/queue';
+import type { CappedClaim, LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import type { GroupLimits } from '../../scheduling/types';
 import { WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
@@ -20,17 +20,12 @@ type LimitsRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering'
 
 const LIMITS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
-/** Without its pause: a webhook that was just changed or published to says nothing of it. */
-const limitsOf = (row: Omit<LimitsRow, 'paused_until'> | Webhook): WebhookLimits => ({
+/** Without `paused_until`: a webhook that was just changed or published to says nothing of its pause. */
+const limitsOf = (row: Omit<LimitsRow, 'paused_until'> & Partial<LimitsRow>): WebhookLimits => ({
   ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
   concurrency: row.concurrency === null ? null : Number(row.concurrency),
   isOrdered: row.ordering === 'by_record',
-  pausedUntil: 0,
-});
-
-const limitsOfRow = (row: LimitsRow): WebhookLimits => ({
-  ...limitsOf(row),
-  pausedUntil: Number(row.paused_until),
+  pausedUntil: Number(row.paused_until ?? 0),
 });
 
 /** How long an answer is good for, in milliseconds: so long another node may not know of a change. */
@@ -38,9 +33,7 @@ const FRESH_MS = 1000;
 /** So many are remembered before old ones are forgotten. */
 const MANY = 5000;
 
-const NO_LIMITS: WebhookLimits = {
-  ...{ ratePerSecond: null, concurrency: null, isOrdered: false, pausedUntil: 0 },
-};
+const NO_LIMITS = limitsOf({ rate_per_second: null, concurrency: null, ordering: 'none' });
 
 /**
  * This process's knowledge of webhooks' limits: all code that looks for work, publishes, changes a
@@ -94,7 +87,6 @@ export class KnownLimits {
     before.limits = { ...before.limits, pausedUntil };
   }
 
-  /** The last known limits. */
   get(webhook: number): WebhookLimits {
     return this.known.get(webhook)?.limits ?? NO_LIMITS;
   }
@@ -109,38 +101,29 @@ export class KnownLimits {
     };
   }
 
+  /** Reads them as they are now; a webhook that is gone has none. */
+  async read(db: Db, webhooks: readonly number[]): Promise<void> {
+    const rows = (await db
+      .table(WEBHOOKS_TABLE)
+      .select('id', ...LIMITS_COLUMNS)
+      .whereIn('id', [...webhooks])) as (LimitsRow & Pick<WebhookRow, 'id'>)[];
+    const found = new Map(rows.map((row) => [Number(row.id), limitsOf(row)]));
+    for (const id of webhooks) this.note(id, found.get(id) ?? NO_LIMITS);
+  }
+
   /** Reads those that are not known as of the last second. */
   async refresh(webhooks: readonly number[]): Promise<void> {
     const since = performance.now() - FRESH_MS;
     const unknown = webhooks.filter((id) => !((this.known.get(id)?.at ?? since) > since));
-    if (unknown.length === 0) return;
-    const db = await this.app.db.current();
-    const rows = (await db
-      .table(WEBHOOKS_TABLE)
-      .select('id', ...LIMITS_COLUMNS)
-      .whereIn('id', unknown)) as (LimitsRow & Pick<WebhookRow, 'id'>)[];
-    for (const row of rows) this.note(Number(row.id), limitsOfRow(row));
+    if (unknown.length > 0) await this.read(await this.app.db.current(), unknown);
   }
 }
 
-/**
- * So much of what a rate allows is claimed at once, in microseconds: a claim for each of 10,000 attempts
- * a second would be all that the database does. A claim that is late by no more than that catches up.
- */
+/** So much of a rate is claimed at once, and caught up, in microseconds: a claim an attempt is expensive. */
 const GRAIN_US = 100_000;
 
 /** The most that the clocks of two nodes may differ by, in microseconds. */
 const CLOCKS_DIFFER_US = 1_000_000;
-
-/** The attempts that a rate allows now. Times are microseconds. */
-interface Allowance {
-  /** Attempts that may start. */
-  attempts: number;
-  /** From when on they count. */
-  from: number;
-  /** How far they are apart. */
-  interval: number;
-}
 
 const intervalOf = (ratePerSecond: number): number => 1_000_000 / ratePerSecond;
 
@@ -156,12 +139,12 @@ export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): 
 };
 
 /**
- * The attempts that a rate allows at a moment: as far apart as it says, together if they are less than a
- * tenth of a second apart, and no credit for a time in which nothing was sent.
- * docs/receivers.md#how-much-at-once.
+ * The attempts that a rate allows at a moment: as far apart as it says, together if they are less than a tenth
+ * of a second apart, and no credit for a time in which nothing was sent; docs/receivers.md#how-much-at-once.
  * @param freeAt when the next attempt may start; 0: nothing was sent yet
+ * @returns how many may start, from when on they count, and how far they are apart; in microseconds
  */
-export const allowance = (ratePerSecond: number, freeAt: number, now: number): Allowance => {
+export const allowance = (ratePerSecond: number, freeAt: number, now: number) => {
   const interval = intervalOf(ratePerSecond);
   if (freeAt > now) return { attempts: 0, from: freeAt, interval };
   const from = now - freeAt > GRAIN_US ? now : freeAt;
@@ -170,12 +153,10 @@ export const allowance = (ratePerSecond: number, freeAt: number, now: number): A
 };
 
 /** When the next attempt may start after so many. */
-export const freeAfter = ({ from, interval }: Allowance, attempts: number): number =>
-  Math.round(from + attempts * interval);
-
-interface Seen extends LimitsRow {
-  rate_free_at: number | string | null;
-}
+export const freeAfter = (
+  { from, interval }: ReturnType<typeof allowance>,
+  attempts: number
+): number => Math.round(from + attempts * interval);
 
 /** From when on a rate allows more; at once where the next claim sets that right. */
 const freeFrom = (
@@ -193,14 +174,14 @@ export const seenOf = (
   app: App,
   known: KnownLimits
 ): NonNullable<QueueOptions['groups']['seen']> => {
-  const locks = app.db.schema ? `"${app.db.schema}".${WEBHOOK_LOCKS_TABLE}` : WEBHOOK_LOCKS_TABLE;
+  const locks = app.db.named(WEBHOOK_LOCKS_TABLE);
   return {
     columns: `served.paused_until, served.rate_per_second, served.concurrency, served.ordering,
       CASE WHEN served.rate_per_second IS NOT NULL THEN
         (SELECT free_at FROM ${locks} WHERE group_id = served.id) END AS rate_free_at`,
     dueAt(webhook, columns, firstDueAt) {
-      const seen = columns as unknown as Seen;
-      const limits = limitsOfRow(seen);
+      const seen = columns as unknown as LimitsRow & { rate_free_at: number | string | null };
+      const limits = limitsOf(seen);
       known.note(webhook, limits);
       const now = app.clock.now();
       return Math.max(firstDueAt, limits.pausedUntil, freeFrom(limits, seen.rate_free_at, now));
@@ -211,12 +192,7 @@ export const seenOf = (
 /** For so long webhooks are claimed of one by one that were not known to need it, before others. */
 const ONE_BY_ONE_MS = 100;
 
-/** The result of a claim under its webhook's lock. */
-interface LockedClaim {
-  leases: CountedLease[];
-  /** True if the webhook has reached its cap. */
-  isFull: boolean;
-  isSole: boolean;
+interface LockedClaim extends CappedClaim<LeasedRow> {
   /** When more may be claimed, epoch milliseconds, where it is not for want of rows; else null. */
   againAt: number | null;
 }
@@ -224,9 +200,8 @@ interface LockedClaim {
 const NOTHING: LockedClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
 /**
- * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an
- * order claims follow one another, and each takes what the rate allows now, and of each record only what
- * goes first. Other webhooks are claimed of without it.
+ * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an order
+ * claims follow one another, and each takes what the rate allows now, and of each record what goes first.
  */
 export class LimitedClaims {
   /** One timer a webhook, for when its rate allows more. */
@@ -240,12 +215,12 @@ export class LimitedClaims {
   ) {}
 
   /** Claims of several webhooks, up to a limit of each. */
-  async claim(rooms: readonly GroupRoom[]): Promise<CountedLease[]> {
+  async claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
     await this.known.refresh(rooms.map(({ group }) => group));
     const now = this.queue.now();
     // Nothing is claimed of a webhook that is left alone for now: it would only be given back.
     const served = rooms.filter(({ group }) => this.known.get(group).pausedUntil <= now);
-    const claimed: CountedLease[] = [];
+    const claimed: LeasedRow[] = [];
     // Leased rows wait until all is claimed: so the slow claims come first, and only for a while.
     const until = performance.now() + ONE_BY_ONE_MS;
     const together: GroupRoom[] = [];
@@ -262,7 +237,8 @@ export class LimitedClaims {
   /** Claims of one webhook under its lock, and within a cap if there is one. */
   async claimLocked(webhook: number, limit: number, cap: LeaseCap | null): Promise<LockedClaim> {
     const claimed = await this.queue.withGroupLock(webhook, async (tx, freeAt) => {
-      const limits = await this.read(tx, webhook);
+      await this.known.read(tx, [webhook]);
+      const limits = this.known.get(webhook);
       const now = this.queue.now();
       if (limits.pausedUntil > now) return NOTHING;
       const { ratePerSecond: rate, concurrency } = limits;
@@ -306,34 +282,4 @@ export class LimitedClaims {
     );
     this.again.set(webhook, timer.unref());
   }
-
-  private async read(db: Db, webhook: number): Promise<WebhookLimits> {
-    const row = (await db
-      .table(WEBHOOKS_TABLE)
-      .select(LIMITS_COLUMNS)
-      .where({ id: webhook })
-      .first()) as LimitsRow | undefined;
-    const limits = row ? limitsOfRow(row) : NO_LIMITS;
-    this.known.note(webhook, limits);
-    return limits;
-  }
 }
-
-/**
- * Webhooks whose receivers asked to be left alone (docs/receivers.md#asking-for-a-pause): nothing of them
- * is due before, on any node. Only ever prolonged: the answers of attempts that were made side by
- * side may come in any order.
- * @param until epoch milliseconds, by webhook
- */
-export const pauseWebhooks = async (db: Db, until: ReadonlyMap<number, number>): Promise<void> => {
-  // Always in the order of ids: two nodes that lock the same webhooks must not wait for each other.
-  for (const [id, time] of [...until].sort(([one], [other]) => one - other)) {
-    await db
-      .table(WEBHOOKS_TABLE)
-      .where({ id })
-      .andWhere((shorter) => {
-        shorter.whereNull('paused_until').orWhere('paused_until', '<', time);
-      })
-      .update({ paused_until: time });
-  }
-};

@@ -1,39 +1,23 @@
+import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
 import {
   type DeliveryState,
-  type DeliveryStatus,
+  type RecoveryFilter,
   SUBJECT_TYPES,
   type SubjectType,
 } from '../../../../shared/contracts/webhooks';
 import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
-import { fieldError } from '../../http/validation';
-import { type LogSection, sectionOf, sectionsOf } from '../rules/delivery-state';
+import { fieldError, LARGEST_ID } from '../../http/validation';
+import { type LogSection, sectionsOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** The part that a query of the log shares with a filter of it. */
-interface Common {
-  webhook?: number;
-  event?: string;
-  status?: DeliveryStatus;
-  cause?: string;
-  subject_type?: SubjectType;
-  subject_id?: string;
-  /** Only the deliveries of a recovery. */
-  recovery?: number;
-}
-
 /** The log's filters as a request has them; docs/contract-webhooks.md#the-log-of-deliveries. Times are ISO 8601. */
-interface LogQuery extends Common {
-  state?: readonly DeliveryState[];
-  from?: string;
-  to?: string;
-  q?: string;
-}
+type LogQuery = Omit<RecoveryFilter, 'state' | 'ids'> & { state?: readonly DeliveryState[] };
 
 /** Which deliveries of the log are asked for; what is left out does not matter. */
-export interface DeliveryFilter extends Common {
+export interface DeliveryFilter extends Omit<RecoveryFilter, 'state' | 'from' | 'to' | 'q'> {
   states?: readonly DeliveryState[];
   /** Made at this time or later, epoch milliseconds. */
   from?: number;
@@ -41,8 +25,6 @@ export interface DeliveryFilter extends Common {
   to?: number;
   /** The whole id of a delivery. */
   deliveryId?: string;
-  /** Ids of rows, and ids that receivers know. */
-  ids?: readonly (number | string)[];
 }
 
 /** The part of a query that has to be searched for, because no index finds it in the order of the log. */
@@ -52,17 +34,19 @@ export interface Search {
   subjectType?: SubjectType;
 }
 
+/** Deliveries of the log. `search`: what is looked for in the newest that the filter leaves; null: all of them. */
+export interface LogSelection {
+  filter: DeliveryFilter;
+  search: Search | null;
+}
+
 const DELIVERY_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** True if a text is the whole id of a delivery, as its receiver knows it. */
 export const isDeliveryId = (text: string): boolean => DELIVERY_ID.test(text);
 
-/**
- * The filter and search of a query. A whole delivery id in `q` is found by its index; any other text has
- * to be looked for, and so have records of a type.
- * @returns the filter, and what is to be looked for, or null
- */
-export const filterOf = (given: LogQuery): { filter: DeliveryFilter; search: Search | null } => {
+/** The deliveries of a query. A whole delivery id in `q` has an index; another text, or a type, is searched for. */
+export const selectionOf = (given: LogQuery): LogSelection => {
   const { q, state: states, subject_type: type, from, to, ...query } = given;
   const isId = q !== undefined && isDeliveryId(q);
   const isOfType = type !== undefined && query.subject_id === undefined;
@@ -95,17 +79,6 @@ export interface Branch {
 /** Causes of a section that get a branch each; there are far fewer unless a receiver makes them up. */
 const CAUSES_AT_MOST = 40;
 
-type Narrowing = (rows: Knex.QueryBuilder) => Knex.QueryBuilder;
-
-/** Under what deliveries of a section are in the queue; of most it says nothing whether they were tried. */
-const sectionsInQueue = ({ status, isTest, tried }: LogSection): Set<number> =>
-  new Set(
-    [0, 1]
-      .filter((tries) => tried === undefined || tried === tries > 0)
-      .map((tries) => sectionOf({ status, tries, isTest }))
-  );
-
-/** Finds the branches of one filter. */
 class Branches {
   private readonly sections: readonly LogSection[];
 
@@ -132,8 +105,8 @@ class Branches {
     const branches: Branch[] = [];
     // One after the other: a page of the log must not take every connection of the pool.
     for (const section of this.sections) {
-      if (section.status === 'sent' && !section.isTest) branches.push(...this.sent());
-      else for (const one of sectionsInQueue(section)) branches.push(...(await this.causesOf(one)));
+      if (section.state === 'sent') branches.push(...this.sent());
+      else branches.push(...(await this.causesOf(section.number)));
     }
     return branches;
   }
@@ -189,19 +162,20 @@ class Branches {
 
   /** One branch of all sections. */
   private whole(indexed: readonly string[]): Branch {
-    const ofSections: Narrowing = (rows) =>
-      rows.where((any) => {
-        for (const { status, isTest, tried } of this.sections) {
+    const rows = (): Knex.QueryBuilder => {
+      const query = this.rows(indexed);
+      if (this.isOfAllSections()) return query;
+      return query.where((any) => {
+        for (const { status, state } of this.sections) {
           any.orWhere((one) => {
-            one.where({ status, is_test: isTest });
-            if (tried !== undefined) one.where('tries', tried ? '>' : '=', 0);
+            one.where({ status, is_test: state === 'test' });
+            if (state === 'waiting') one.where('tries', 0);
+            if (state === 'failing') one.where('tries', '>', 0);
           });
         }
       });
-    return {
-      orderedBy: [],
-      rows: () => (this.isOfAllSections() ? this.rows(indexed) : ofSections(this.rows(indexed))),
     };
+    return { orderedBy: [], rows };
   }
 
   /** Ids of records of different types may be the same. */
@@ -234,7 +208,7 @@ class Branches {
   /** True if there are so few of an event that the other filters need no index. */
   private async isRare(event: string): Promise<boolean> {
     const rows = this.made(this.db.table(DELIVERIES_TABLE)).where({ event });
-    return (await countUpToLimit(this.db.knex as Knex, rows)) <= COUNT_LIMIT;
+    return (await countUpToLimit(this.db, rows)) <= COUNT_LIMIT;
   }
 
   /** Only the log knows deliveries that were sent; they have no cause. Most of the log was. */
@@ -256,25 +230,21 @@ class Branches {
   /** A branch for each cause in a section, and one for what has none. */
   private async causesOf(section: number): Promise<Branch[]> {
     const { cause, event } = this.filter;
-    const branch = (only: Narrowing, orderedBy: readonly string[] = []): Branch => ({
-      orderedBy,
-      rows: () => {
-        const rows = this.made(this.inSection(section));
-        return only(event === undefined ? rows : rows.where({ event }));
-      },
-    });
-    if (cause !== undefined) return [branch((rows) => rows.where('error', cause))];
+    const rows = () => {
+      const all = this.made(this.inSection(section));
+      return event === undefined ? all : all.where({ event });
+    };
+    const of = (error: string): Branch => ({ orderedBy: [], rows: () => rows().where({ error }) });
+    if (cause !== undefined) return [of(cause)];
     const causes = await this.causes(section);
     // A column that is null in all rows orders nothing, but the index begins with it: PostgreSQL sorts
     // unless it is named, MariaDB where it is.
     const order = this.app.db.client === 'postgres' ? ['error'] : [];
-    const branches = [
-      branch((rows) => rows.whereNull('error'), order),
-      ...causes.map((one) => branch((rows) => rows.where('error', one))),
-    ];
+    const none = { orderedBy: order, rows: () => rows().whereNull('error') };
+    const branches = [none, ...causes.map(of)];
     const last = causes.at(-1);
     if (last !== undefined && causes.length === CAUSES_AT_MOST) {
-      branches.push(branch((rows) => rows.where('error', '>', last)));
+      branches.push({ orderedBy: [], rows: () => rows().where('error', '>', last) });
     }
     return branches;
   }
@@ -297,67 +267,45 @@ class Branches {
 export const branchesOf = (db: Db, app: App, filter: DeliveryFilter): Promise<Branch[]> =>
   new Branches(app, db, filter).find();
 
+const LATEST = 8_640_000_000_000_000;
+
 /** The place of a delivery in the log, which is newest first: by its time, then by its row's id. */
-export interface LogPlace {
+const logPlace = z.object({
   /** Epoch milliseconds. */
-  at: number;
-  id: number;
-}
+  at: z.number().int().min(0).max(LATEST),
+  id: z.number().int().min(0).max(LARGEST_ID),
+});
+export type LogPlace = z.infer<typeof logPlace>;
+
+/** The result of a text search on its first page, for the pages that follow. */
+const searchedLog = z.object({
+  /** The last place that is searched. */
+  end: logPlace,
+  /** Matches up to there, counted up to the limit of all lists. */
+  total: z.number().int().min(0).max(COUNT_LIMIT),
+  totalCapped: z.boolean(),
+});
+export type SearchedLog = z.infer<typeof searchedLog>;
+
+/** The beginning of the next page of the log: after a place that does not move when rows arrive. */
+const logCursor = z.object({ after: logPlace, searched: searchedLog.nullable() });
+export type LogCursor = z.infer<typeof logCursor>;
 
 /** True if a place comes after another one in the log: it is an older one. */
 export const isAfter = (place: LogPlace, other: LogPlace): boolean =>
   place.at < other.at || (place.at === other.at && place.id < other.id);
 
-/** The result of a text search on its first page, for the pages that follow. */
-export interface SearchedLog {
-  /** The last place that is searched. */
-  end: LogPlace;
-  /** Matches up to there, counted up to the limit of all lists. */
-  total: number;
-  totalCapped: boolean;
-}
-
-/** The beginning of the next page of the log: after a place that does not move when rows arrive. */
-export interface LogCursor {
-  after: LogPlace;
-  searched: SearchedLog | null;
-}
-
-const LATEST = 8_640_000_000_000_000;
-const LARGEST_ID = 2_147_483_647;
-
-/** Somebody may have made it up: what is in it must be right for a statement and for an answer. */
-const isNumber = (value: unknown): value is number =>
-  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= LATEST;
-
-const NUMBERS_OF_SEARCH = 6;
-
 /** A text that needs no escaping in an address; its contents are private to us. */
-export const formatCursor = ({ after, searched }: LogCursor): string => {
-  const search = searched
-    ? [searched.end.at, searched.end.id, searched.total, Number(searched.totalCapped)]
-    : [];
-  return Buffer.from(JSON.stringify([after.at, after.id, ...search])).toString('base64url');
-};
+export const formatCursor = (cursor: LogCursor): string =>
+  Buffer.from(JSON.stringify(cursor)).toString('base64url');
 
-/** @returns null for what `formatCursor` has not made */
+/** @returns null for a text that `formatCursor` has not made */
 export const parseCursor = (text: string): LogCursor | null => {
-  let numbers: unknown;
   try {
-    numbers = JSON.parse(Buffer.from(text, 'base64url').toString());
+    return logCursor.parse(JSON.parse(Buffer.from(text, 'base64url').toString()));
   } catch {
     return null;
   }
-  if (!Array.isArray(numbers) || !numbers.every(isNumber)) return null;
-  const [at = 0, id = 0, endAt = 0, endId = 0, total = 0, capped = 0] = numbers;
-  if (id > LARGEST_ID || endId > LARGEST_ID) return null;
-  const after = { at, id };
-  if (numbers.length === 2) return { after, searched: null };
-  if (numbers.length !== NUMBERS_OF_SEARCH) return null;
-  return {
-    after,
-    searched: { end: { at: endAt, id: endId }, total, totalCapped: capped === 1 },
-  };
 };
 
 /** @throws ValidationError (400) for a cursor that a search made, or did not make */

@@ -6,48 +6,58 @@ import type {
   DeliveryState,
   FailureCause,
   FailureCauses,
+  FilterSample,
   Page,
   Subject,
 } from '../../../../shared/contracts/webhooks';
-import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
+import {
+  COUNT_LIMIT,
+  countUpToLimit,
+  offsetOf,
+  type PageRequest,
+  paginationMeta,
+} from '../../http/pagination';
+import { firstOrNotFound } from '../../database/retry';
 import { nextTurn } from '../../runtime/event-loop';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import type { FoundRow } from '../../queue/queue';
 import { stateOf } from '../rules/delivery-state';
-import { DELIVERIES_TABLE, type DeliveryRow } from '../tables';
-import { readAttempts, removeAttempts } from './attempts';
+import {
+  ATTEMPTS_TABLE,
+  type AttemptRow,
+  DELIVERIES_TABLE,
+  type DeliveryRow,
+  MESSAGES_TABLE,
+} from '../tables';
+import { ATTEMPTS_KEPT, FIRST_KEPT } from './attempts';
 import {
   type Branch,
   branchesOf,
+  cursorOf,
   type DeliveryFilter,
   formatCursor,
   isAfter,
   type LogCursor,
   type LogPlace,
+  type LogSelection,
   type Search,
   type SearchedLog,
 } from './log-filter';
-import { readBodies, releaseMessages } from './messages';
+import { readBodies } from './messages';
 import { getDeliveryStore } from './store';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** Which rows of the log are read: those after a place, at most so many, without the first ones. */
-interface Stretch {
-  after?: LogPlace | null;
-  limit: number;
-  offset?: number;
-}
+/** The log of deliveries: its queries, and how it forgets. The queue's half is `store.ts`. */
+
+const rows = (db: Db) => db.table(DELIVERIES_TABLE);
 
 const union = (db: Db, parts: readonly Knex.QueryBuilder[]): Knex.QueryBuilder | undefined => {
   const [first, ...others] = parts.map((part) => db.from(part).select('*'));
   return first && (others.length > 0 ? first.unionAll(others) : first);
 };
 
-/**
- * The rows after a place as two parts, each one stretch of an index on every database: those of the
- * same time, and those of earlier ones.
- */
+/** The rows after a place, as two stretches of an index on every database: of its time, and of earlier ones. */
 const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.QueryBuilder[] =>
   place
     ? [
@@ -66,11 +76,15 @@ const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>)
   at: Number(at),
 });
 
-/** The places of a stretch of the log, newest first. */
+/** The places of a stretch of the log, newest first: after a place, at most so many, without the first ones. */
 const readPlaces = async (
   db: Db,
   branches: readonly Branch[],
-  { after: place = null, limit, offset = 0 }: Stretch
+  {
+    after: place = null,
+    limit,
+    offset = 0,
+  }: { after?: LogPlace | null; limit: number; offset?: number }
 ): Promise<LogPlace[]> => {
   const parts = branches.flatMap(({ orderedBy, rows }) =>
     after(rows, place).map((part) =>
@@ -103,15 +117,13 @@ const rowsAt = async <Row extends { id: number } = DeliveryRow>(
 
 /** How many rows there are, counted up to `COUNT_LIMIT + 1`. */
 const countPlaces = async (db: Db, branches: readonly Branch[]): Promise<number> => {
-  const most = COUNT_LIMIT + 1;
-  const all = union(
-    db,
-    branches.map(({ rows }) => rows().select('id').limit(most))
+  const parts = branches.map(({ rows }) =>
+    rows()
+      .select('id')
+      .limit(COUNT_LIMIT + 1)
   );
-  if (!all) return 0;
-  const limited = db.from(all).select('id').limit(most);
-  const [row] = (await db.from(limited).count({ n: '*' })) as { n: number | string }[];
-  return Number(row?.n ?? 0);
+  const all = union(db, parts);
+  return all ? countUpToLimit(db, db.from(all)) : 0;
 };
 
 /** Deliveries that are looked at at most, newest first, where no index finds what is looked for. */
@@ -120,32 +132,24 @@ const LOOKED_AT = 50_000;
 const AT_ONCE = 1_000;
 
 const LOOKED_AT_COLUMNS = [
-  'id',
-  'document_id',
-  'webhook_id',
-  'error',
-  'subject_type',
-  'subject_label',
-  'created_at',
-  'site_instance',
-] as const;
+  ...(['id', 'document_id', 'webhook_id', 'error', 'created_at'] as const),
+  ...(['subject_type', 'subject_label', 'site_instance'] as const),
+];
 
-/** The searched columns of a delivery. */
 type LookedAt = Pick<DeliveryRow, (typeof LOOKED_AT_COLUMNS)[number]>;
 
 /** The rows of one branch after a place, newest first, part by part. */
-async function* partsOf<Row extends { id: number }>(
+async function* partsOf(
   db: Db,
   branch: Branch,
-  columns: readonly string[],
   after: LogPlace | null = null
-): AsyncGenerator<Row[]> {
+): AsyncGenerator<LookedAt[]> {
   for (let last = after; ;) {
     // SQLite's driver answers within the same turn of the event loop.
     await nextTurn();
     const places: LogPlace[] = await readPlaces(db, [branch], { after: last, limit: AT_ONCE });
     // By the places: a row may be gone by now.
-    yield await rowsAt<Row>(db, places, columns);
+    yield await rowsAt<LookedAt>(db, places, LOOKED_AT_COLUMNS);
     last = places.at(-1) ?? null;
     if (!last || places.length < AT_ONCE) return;
   }
@@ -161,7 +165,7 @@ async function* newest(
   after: LogPlace | null = null
 ): AsyncGenerator<LookedAt> {
   const readers = branches.map((branch) => ({
-    parts: partsOf<LookedAt>(db, branch, LOOKED_AT_COLUMNS, after),
+    parts: partsOf(db, branch, after),
     rows: [] as LookedAt[],
     next: 0,
     isRead: false,
@@ -192,185 +196,164 @@ const matcher = ({ text, subjectType }: Search): ((row: LookedAt) => boolean) =>
     (subjectType === undefined || type === subjectType) && [id, label, error].some(has);
 };
 
-interface Found {
-  places: LogPlace[];
-  /** null: there was nothing to look at. */
-  searched: SearchedLog | null;
-}
-
-/** Looks through the newest `LOOKED_AT`. @returns every match, however many there are. */
-const findAll = async (db: Db, branches: readonly Branch[], search: Search): Promise<Found> => {
+/**
+ * Searches the newest `LOOKED_AT`: all of them, or on from a page for one match more than the next one has.
+ * @returns the matches, and what is known of the whole search; null: there was nothing to look at
+ */
+const find = async (
+  db: Db,
+  branches: readonly Branch[],
+  search: Search,
+  { cursor, limit }: { cursor: LogCursor | null; limit: number } = { cursor: null, limit: 0 }
+): Promise<{ places: LogPlace[]; searched: SearchedLog | null }> => {
   const matches = matcher(search);
+  const known = cursor?.searched ?? null;
   const places: LogPlace[] = [];
   let end: LogPlace | null = null;
-  for await (const row of newest(db, branches)) {
-    end = placeOf(row);
-    if (matches(row)) places.push(end);
+  for await (const row of newest(db, branches, cursor?.after)) {
+    const place = placeOf(row);
+    if (known && isAfter(place, known.end)) break;
+    end = place;
+    if (matches(row)) places.push(place);
+    if (known && places.length > limit) break;
   }
+  if (known) return { places, searched: known };
   const total = Math.min(places.length, COUNT_LIMIT);
   const totalCapped = places.length > COUNT_LIMIT;
   return { places, searched: end && { end, total, totalCapped } };
 };
 
-/**
- * Goes on with a search after a place, to where it ended.
- * @param limit of the matches that are wanted
- */
-const findMore = async (
-  db: Db,
-  branches: readonly Branch[],
-  { search, after, end, limit }: { search: Search; after: LogPlace; end: LogPlace; limit: number }
-): Promise<LogPlace[]> => {
-  const matches = matcher(search);
-  const places: LogPlace[] = [];
-  for await (const row of newest(db, branches, after)) {
-    const place = placeOf(row);
-    if (isAfter(place, end)) break;
-    if (matches(row)) places.push(place);
-    if (places.length >= limit) break;
+/** The record that the event of a delivery, or of the journal, is about. */
+export const subjectOf = ({
+  subject_type: type,
+  subject_id: id,
+  subject_label: label,
+}: Pick<DeliveryRow, 'subject_type' | 'subject_id' | 'subject_label'>): Subject | null =>
+  type === null || id === null ? null : { type, id, label: label ?? id };
+
+const toAttempt = (row: AttemptRow): Attempt => ({
+  at: isoTime(Number(row.at)),
+  request: {
+    url: row.url,
+    headers: JSON.parse(row.request_headers) as Record<string, string>,
+  },
+  answer:
+    row.status === null
+      ? null
+      : {
+          status: Number(row.status),
+          headers: JSON.parse(row.answer_headers ?? '{}') as Record<string, string>,
+          body: row.answer_body ?? '',
+          truncated: Boolean(row.truncated),
+        },
+  error: row.error,
+  duration_ms: Number(row.duration_ms),
+  manual: Boolean(row.manual),
+});
+
+/** The attempts of some deliveries that the log keeps, oldest first, by the ids of the deliveries' rows. */
+const readAttempts = async (db: Db, deliveries: readonly number[]) => {
+  const found = new Map<number, Attempt[]>(deliveries.map((id) => [id, []]));
+  if (deliveries.length === 0) return found;
+  const kept = (await db
+    .table(ATTEMPTS_TABLE)
+    .whereIn('delivery_id', [...deliveries])
+    .orderBy('id')) as AttemptRow[];
+  for (const row of kept) found.get(Number(row.delivery_id))?.push(toAttempt(row));
+  // Another writer left more: `appendAttempts` leaves no more of them.
+  for (const own of found.values()) {
+    if (own.length > ATTEMPTS_KEPT) own.splice(FIRST_KEPT, own.length - ATTEMPTS_KEPT);
   }
-  return places;
+  return found;
 };
 
-/** The log of deliveries: its queries, and how it forgets. The queue's half is `store.ts`. */
-
-/** Facts about a delivery before it is sent again. */
-interface LoggedDelivery {
-  event: string;
-  /** It belongs to another site, which alone may send it. */
-  foreign: boolean;
-}
-
-const rows = (db: Db) => db.table(DELIVERIES_TABLE);
-
-const subjectOf = (row: DeliveryRow): Subject | null => {
-  const { subject_type: type, subject_id: id, subject_label: label } = row;
-  return type === null || id === null ? null : { type, id, label: label ?? id };
-};
-
-/**
- * @param body null if its message is gone
- * @param attempts oldest first
- */
-const toDelivery = (row: DeliveryRow, body: string | null, attempts: Attempt[]): Delivery => {
-  const last = attempts.at(-1);
-  const tries = Number(row.tries);
-  return {
-    id: Number(row.id),
-    delivery_id: row.document_id,
-    webhook_id: Number(row.webhook_id),
-    event: row.event,
-    subject: subjectOf(row),
-    status: row.status,
-    state: stateOf({ status: row.status, tries, isTest: Boolean(row.is_test) }),
-    replayed: Boolean(row.replayed),
-    tries,
-    first_attempt_at: attempts[0]?.at ?? null,
-    next_attempt_at: isoTimeOrNull(row.next_attempt_at),
-    created_at: isoTime(Number(row.created_at)),
-    finished_at: isoTimeOrNull(row.finished_at),
-    request: {
-      url: last?.request.url ?? row.url,
-      headers: last?.request.headers ?? {},
-      body: body ?? '',
-    },
-    answer: last?.answer ?? null,
-    error: row.error,
-    duration_ms: last?.duration_ms ?? null,
-    attempts,
-  };
-};
-
+/** Deliveries as the management routes show them; the body is empty if its message is gone. */
 const withAttempts = async (
   db: Db,
   app: App,
   found: readonly DeliveryRow[]
 ): Promise<Delivery[]> => {
   const ids = found.map(({ id }) => Number(id));
-  const attempts = await readAttempts(db, ids);
+  const byDelivery = await readAttempts(db, ids);
   const bodies = await readBodies(db, app, found);
-  return found.map((row, at) =>
-    toDelivery(row, bodies[at] ?? null, attempts.get(Number(row.id)) ?? [])
-  );
+  return found.map((row, at) => {
+    const attempts = byDelivery.get(Number(row.id)) ?? [];
+    const last = attempts.at(-1);
+    const tries = Number(row.tries);
+    return {
+      id: Number(row.id),
+      delivery_id: row.document_id,
+      webhook_id: Number(row.webhook_id),
+      event: row.event,
+      subject: subjectOf(row),
+      status: row.status,
+      state: stateOf({ status: row.status, tries, isTest: Boolean(row.is_test) }),
+      replayed: Boolean(row.replayed),
+      tries,
+      first_attempt_at: attempts[0]?.at ?? null,
+      next_attempt_at: isoTimeOrNull(row.next_attempt_at),
+      created_at: isoTime(Number(row.created_at)),
+      finished_at: isoTimeOrNull(row.finished_at),
+      request: {
+        url: last?.request.url ?? row.url,
+        headers: last?.request.headers ?? {},
+        body: bodies[at] ?? '',
+      },
+      answer: last?.answer ?? null,
+      error: row.error,
+      duration_ms: last?.duration_ms ?? null,
+      attempts,
+    };
+  });
 };
 
-/** The deliveries at some places of the log, in that order. */
-export const deliveriesAt = async (
-  db: Db,
-  app: App,
-  places: readonly LogPlace[]
-): Promise<Delivery[]> => withAttempts(db, app, await rowsAt(db, places));
+export const deliveriesAt = async (db: Db, app: App, places: readonly LogPlace[]) =>
+  withAttempts(db, app, await rowsAt(db, places));
 
 const searchedFrom = (searched: SearchedLog | null): { searched_from: string | null } => ({
   searched_from: searched && isoTime(searched.end.at),
 });
 
-/**
- * A page of the log, newest first, by its number.
- * @param search what is looked for in the newest deliveries; null: nothing is
- */
+/** A page of the log, newest first, by its number. */
 export const listDeliveries = async (
   app: App,
-  filter: DeliveryFilter,
-  search: Search | null,
+  { filter, search }: LogSelection,
   page: PageRequest
 ): Promise<Page<Delivery>> => {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
   const offset = offsetOf(page);
   if (search) {
-    const { places, searched } = await findAll(db, branches, search);
+    const { places, searched } = await find(db, branches, search);
     const data = await deliveriesAt(db, app, places.slice(offset, offset + page.per_page));
     return { data, meta: { ...paginationMeta(page, places.length), ...searchedFrom(searched) } };
   }
-  const counted = await countPlaces(db, branches);
+  const meta = paginationMeta(page, await countPlaces(db, branches));
   const places = await readPlaces(db, branches, { limit: page.per_page, offset });
-  return {
-    data: await deliveriesAt(db, app, places),
-    meta: paginationMeta(page, counted),
-  };
-};
-
-/** The beginning of a page of the log, and its most deliveries. */
-interface LogPageRequest {
-  cursor: LogCursor | null;
-  limit: number;
-}
-
-/** One place more than the page has, where another page follows; and of a search, what it found in all. */
-const placesOfPage = async (
-  db: Db,
-  branches: readonly Branch[],
-  search: Search | null,
-  { cursor, limit }: LogPageRequest
-): Promise<Found> => {
-  const after = cursor?.after ?? null;
-  if (!search) {
-    return { places: await readPlaces(db, branches, { after, limit: limit + 1 }), searched: null };
-  }
-  if (!cursor?.searched) return findAll(db, branches, search);
-  const { end } = cursor.searched;
-  const range = { search, after: cursor.after, end, limit: limit + 1 };
-  return { places: await findMore(db, branches, range), searched: cursor.searched };
+  return { data: await deliveriesAt(db, app, places), meta };
 };
 
 /**
- * A page of the log, newest first, by a cursor: deliveries that are made meanwhile neither move nor
- * repeat what is read.
- * @param search what is looked for in the newest deliveries; null: nothing is. A cursor of another search does not
- * go with it.
+ * A page of the log, newest first, by a cursor: new deliveries neither move nor repeat what is read.
+ * @throws ValidationError (400) that names `cursor` if it is one of another search
  */
 export const readDeliveries = async (
   app: App,
-  filter: DeliveryFilter,
-  search: Search | null,
-  request: LogPageRequest
+  { filter, search }: LogSelection,
+  { cursor: text, limit }: { cursor?: string | undefined; limit: number }
 ): Promise<CursorPage<Delivery>> => {
+  const cursor = cursorOf(text, search);
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
   const counted = search ? null : await countPlaces(db, branches);
-  const { places, searched } = await placesOfPage(db, branches, search, request);
-  const shown = places.slice(0, request.limit);
+  // One place more than the page has, if another page follows.
+  const { places, searched } = search
+    ? await find(db, branches, search, { cursor, limit })
+    : {
+        places: await readPlaces(db, branches, { after: cursor?.after, limit: limit + 1 }),
+        searched: null,
+      };
+  const shown = places.slice(0, limit);
   const last = places.length > shown.length ? shown.at(-1) : undefined;
   return {
     data: await deliveriesAt(db, app, shown),
@@ -383,24 +366,23 @@ export const readDeliveries = async (
   };
 };
 
-/** One delivery by the id of its row, or by the id that the receiver knows. */
-export const showDelivery = async (app: App, id: number | string): Promise<Delivery | null> => {
+/**
+ * One delivery by the id of its row, or by the id that the receiver knows.
+ * @throws NotFoundError (404), as `findDelivery` does
+ */
+export const showDelivery = async (app: App, id: number | string): Promise<Delivery> => {
   const db = await app.db.current();
-  const row = (await rows(db)
-    .where(typeof id === 'number' ? { id } : { document_id: id })
-    .first()) as DeliveryRow | undefined;
-  return row ? ((await withAttempts(db, app, [row]))[0] ?? null) : null;
+  const query = rows(db).where(typeof id === 'number' ? { id } : { document_id: id });
+  const shown = await withAttempts(db, app, [await firstOrNotFound(query, 'Delivery')]);
+  return shown[0] as Delivery;
 };
 
-/**
- * The bodies of a webhook's latest deliveries, the newest first; tests and those whose message is gone
- * are left out.
- */
-export const latestBodies = async (
+/** The data of a webhook's latest deliveries, newest first, without tests and those whose message is gone. */
+export const latestData = async (
   app: App,
   { webhook, event }: Pick<DeliveryFilter, 'webhook' | 'event'>,
   limit: number
-): Promise<{ deliveryId: string; event: string; body: string }[]> => {
+): Promise<Omit<FilterSample, 'matched'>[]> => {
   const db = await app.db.current();
   const found = (await rows(db)
     .select('document_id', 'event', 'body', 'message_id')
@@ -410,25 +392,45 @@ export const latestBodies = async (
   const bodies = await readBodies(db, app, found);
   return found.flatMap((row, at) => {
     const body = bodies[at];
-    return typeof body === 'string'
-      ? [{ deliveryId: row.document_id, event: row.event, body }]
-      : [];
+    if (typeof body !== 'string') return [];
+    const { data } = JSON.parse(body) as { data: unknown };
+    return { event: row.event, delivery_id: row.document_id, data };
   });
 };
 
-export const findDelivery = async (app: App, id: number): Promise<LoggedDelivery | null> => {
-  const row = (await rows(await app.db.current())
-    .select('event', 'site_instance')
-    .where({ id })
-    .first()) as Pick<DeliveryRow, 'event' | 'site_instance'> | undefined;
-  return row ? { event: row.event, foreign: app.site.isForeign(row) } : null;
+/** The part of a delivery that matters before it is sent again. */
+export const findDelivery = async (
+  app: App,
+  id: number
+): Promise<Pick<DeliveryRow, 'webhook_id' | 'event' | 'site_instance'>> => {
+  const query = rows(await app.db.current()).select('webhook_id', 'event', 'site_instance');
+  return firstOrNotFound(query.where({ id }), 'Delivery');
+};
+
+/**
+ * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those
+ * that no delivery needs any more.
+ * @param ids a message's id as often as deliveries of it were removed
+ */
+const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> => {
+  const counts = new Map<number, number>();
+  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
+  const byCount = new Map<number, number[]>();
+  for (const [id, count] of counts) byCount.set(count, [...(byCount.get(count) ?? []), id]);
+  const messages = () => db.table(MESSAGES_TABLE);
+  const all = () => messages().whereIn('id', [...counts.keys()]);
+  // In the order of their ids, as another node may be removing others of theirs.
+  await all().select('id').orderBy('id').forUpdate();
+  for (const [count, some] of byCount) {
+    await messages().whereIn('id', some).decrement('deliveries', count);
+  }
+  await all().where('deliveries', '<=', 0).delete();
 };
 
 /**
  * Removes deliveries, then their attempts and messages: an attempt that is being recorded holds its delivery, so
- * it is there by the time the attempts go.
+ * it is there by the time the attempts go. @returns how many deliveries went
  * @param isKept whether one stays that is in the queue
- * @returns how many deliveries went.
  */
 const remove = (
   app: App,
@@ -438,10 +440,8 @@ const remove = (
   app.db.retrying(async (tx) => {
     const store = getDeliveryStore(app);
     const places = await store.queue.lock(tx, ids);
-    const free = ids.filter((id) => {
-      const place = places.get(Number(id));
-      return !place || !isKept(place);
-    });
+    const kept = new Set([...places].flatMap(([id, place]) => (isKept(place) ? id : [])));
+    const free = ids.filter((id) => !kept.has(Number(id)));
     // Locked before they go: another node that removes the same ones finds them gone.
     const going = (await rows(tx)
       .whereIn('id', free)
@@ -451,69 +451,73 @@ const remove = (
     if (going.length === 0) return 0;
     const gone = going.map(({ id }) => Number(id));
     await rows(tx).whereIn('id', gone).delete();
-    await store.remove(tx, gone);
-    await removeAttempts(tx, gone);
+    await store.queue.move(tx, gone, null);
+    await store.queue.letPass(tx, gone);
+    await tx.table(ATTEMPTS_TABLE).whereIn('delivery_id', gone).delete();
     const shared = going.flatMap(({ message_id: id }) => (id === null ? [] : [Number(id)]));
     if (shared.length > 0) await releaseMessages(tx, shared);
     return gone.length;
   });
 
-/** Removes up to `limit` deliveries of a deleted webhook, pending ones too. @returns how many there were. */
-export const removeDeliveriesOf = async (
-  app: App,
-  webhook: number,
-  limit: number
-): Promise<number> => {
-  const ids = (await rows(await app.db.current())
-    .where({ webhook_id: webhook })
-    .orderBy(['created_at', 'id'])
-    .limit(limit)
-    .pluck('id')) as number[];
-  if (ids.length > 0) await remove(app, ids, () => false);
-  return ids.length;
+/** Removes the deliveries of a deleted webhook, pending ones too, in small batches. */
+export const removeDeliveriesOf = async (app: App, webhook: number): Promise<void> => {
+  const db = await app.db.current();
+  for (;;) {
+    const ids = (await rows(db)
+      .where({ webhook_id: webhook })
+      .orderBy(['created_at', 'id'])
+      .limit(AT_ONCE)
+      .pluck('id')) as number[];
+    if (ids.length === 0) return;
+    await remove(app, ids, () => false);
+    await nextTurn();
+  }
 };
 
+const REMOVED_AT_ONCE = 500;
+
 /**
- * Up to `limit` that ended before a time (epoch milliseconds), and that nobody is sending again now, by
- * the time at which they were made.
- * @param after goes on behind this place; null: from the oldest
- * @returns how many went, and the last place that was looked at; null: that was all
+ * Removes what ended before a time (epoch milliseconds) and nobody is sending again now, oldest first and in
+ * small batches. @returns how many deliveries went
+ * @param pause between two batches
  */
 export const removeFinishedDeliveries = async (
   app: App,
   before: number,
-  limit: number,
-  after: LogPlace | null
-): Promise<{ removed: number; last: LogPlace | null }> => {
+  pause: () => Promise<void>
+): Promise<number> => {
   const db = await app.db.current();
-  const found = (await rows(db)
-    .select('id', 'created_at')
-    .where('created_at', '>=', after?.at ?? 0)
-    .andWhere('created_at', '<', before)
-    .andWhere((later) => {
-      if (after) later.where('created_at', '>', after.at).orWhere('id', '>', after.id);
-    })
-    .andWhere('finished_at', '<', before)
-    .orderBy(['created_at', 'id'])
-    .limit(limit)) as Pick<DeliveryRow, 'id' | 'created_at'>[];
-  if (found.length === 0) return { removed: 0, last: null };
-  const ids = found.map(({ id }) => Number(id));
   const isUnderWay = ({ state, isHeld }: FoundRow): boolean => isHeld || state !== 'ended';
-  const last = found.length < limit ? undefined : found.at(-1);
-  return { removed: await remove(app, ids, isUnderWay), last: last ? placeOf(last) : null };
+  let removed = 0;
+  let after: LogPlace = { at: 0, id: 0 };
+  for (;;) {
+    const { at, id } = after;
+    const found = (await rows(db)
+      .select('id', 'created_at')
+      .where('created_at', '>=', at)
+      .andWhere('created_at', '<', before)
+      .andWhere((later) => {
+        later.where('created_at', '>', at).orWhere('id', '>', id);
+      })
+      .andWhere('finished_at', '<', before)
+      .orderBy(['created_at', 'id'])
+      .limit(REMOVED_AT_ONCE)) as Pick<DeliveryRow, 'id' | 'created_at'>[];
+    const last = found.at(-1);
+    if (!last) return removed;
+    const ids = found.map((row) => Number(row.id));
+    removed += await remove(app, ids, isUnderWay);
+    if (found.length < REMOVED_AT_ONCE) return removed;
+    after = placeOf(last);
+    await pause();
+  }
 };
 
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];
 
-/**
- * Why deliveries are failing or failed: for each webhook and cause how many, the most first. Only the
- * newest `LOOKED_AT` deliveries that the filter leaves are counted.
- * @param search only what is looked for; null: all
- */
+/** Why deliveries are failing or failed, by webhook and cause, the most first; of the newest `LOOKED_AT` only. */
 export const countCauses = async (
   app: App,
-  { states, ...filter }: DeliveryFilter,
-  search: Search | null
+  { filter: { states, ...filter }, search }: LogSelection
 ): Promise<FailureCauses> => {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, {
@@ -528,15 +532,12 @@ export const countCauses = async (
     from = at;
     if (row.error === null || matches?.(row) === false) continue;
     const key = `${row.webhook_id} ${row.error}`;
-    const group = found.get(key);
-    if (group) {
-      group.count += 1;
-      // Newest first: each is older than those before it.
-      group.first_at = at;
-      continue;
-    }
-    const webhook = Number(row.webhook_id);
-    found.set(key, { cause: row.error, webhook_id: webhook, count: 1, first_at: at, last_at: at });
+    const named = { cause: row.error, webhook_id: Number(row.webhook_id) };
+    const group = found.get(key) ?? { ...named, count: 0, first_at: at, last_at: at };
+    found.set(key, group);
+    group.count += 1;
+    // Newest first: each is older than those before it.
+    group.first_at = at;
   }
   const data = [...found.values()].sort(
     (a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at)
@@ -544,63 +545,35 @@ export const countCauses = async (
   return { data, meta: { searched_from: from } };
 };
 
-const MATCHING_COLUMNS = ['id', 'webhook_id', 'created_at', 'site_instance'] as const;
-type MatchingRow = Pick<DeliveryRow, (typeof MATCHING_COLUMNS)[number]>;
-
-/** A query of the log, up to a row. */
-export interface MatchingRequest {
-  filter: DeliveryFilter;
-  /** null: everything that the filter leaves. */
-  search: Search | null;
-  /** The id of the newest row that is looked at. */
-  boundary: number;
-}
-
-/** A delivery that a filter leaves. */
-interface MatchingDelivery {
-  place: LogPlace;
-  webhook: number;
-}
-
-/** The id of the newest delivery; 0: there is none. */
-export const newestDelivery = async (app: App): Promise<number> => {
-  const rows = (await app.db.current()).table(DELIVERIES_TABLE);
-  const [row] = (await rows.max({ id: 'id' })) as { id: number | null }[];
-  return Number(row?.id ?? 0);
-};
-
 /**
  * All deliveries that a filter leaves, part by part, in no order; where a text is searched, of the newest
  * `LOOKED_AT`. Deliveries of another site are left out: only that site may send them.
+ * @param boundary the id of the newest row that is looked at
  */
 export async function* matchingDeliveries(
   app: App,
-  { filter, search, boundary }: MatchingRequest
-): AsyncGenerator<MatchingDelivery[]> {
+  { filter, search }: LogSelection,
+  boundary: number
+): AsyncGenerator<(LogPlace & { webhook: number })[]> {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
-  const ours = (row: MatchingRow): boolean =>
-    Number(row.id) <= boundary && !app.site.isForeign(row);
-  const toMatching = (row: MatchingRow): MatchingDelivery => ({
-    place: placeOf(row),
-    webhook: Number(row.webhook_id),
-  });
-  if (search) {
-    const matches = matcher(search);
-    let part: MatchingDelivery[] = [];
-    for await (const row of newest(db, branches)) {
-      if (!matches(row) || !ours(row)) continue;
-      part.push(toMatching(row));
-      if (part.length < AT_ONCE) continue;
-      yield part;
-      part = [];
+  const ours = (found: readonly LookedAt[]) =>
+    found
+      .filter((row) => Number(row.id) <= boundary && !app.site.isForeign(row))
+      .map((row) => ({ ...placeOf(row), webhook: Number(row.webhook_id) }));
+  if (!search) {
+    for (const branch of branches) {
+      for await (const part of partsOf(db, branch)) yield ours(part);
     }
-    yield part;
     return;
   }
-  for (const branch of branches) {
-    for await (const part of partsOf<MatchingRow>(db, branch, MATCHING_COLUMNS)) {
-      yield part.filter(ours).map(toMatching);
-    }
+  const matches = matcher(search);
+  let part: LookedAt[] = [];
+  for await (const row of newest(db, branches)) {
+    if (matches(row)) part.push(row);
+    if (part.length < AT_ONCE) continue;
+    yield ours(part);
+    part = [];
   }
+  yield ours(part);
 }

@@ -33,16 +33,16 @@ export interface SharedMessage extends FrozenMessage {
   id: number | null;
 }
 
-/** Stores messages in `tx`'s transaction, and gives them their ids. */
+/** Stores messages that are not stored yet in `tx`'s transaction, and gives them their ids. */
 export const insertMessages = async (db: Db, messages: readonly SharedMessage[]): Promise<void> => {
-  if (messages.length === 0) return;
-  const site = db.site.instance;
-  const byKey = new Map(messages.map((message) => [uuidV7(message.at), message]));
+  const unstored = new Set(messages.filter(({ id }) => id === null));
+  if (unstored.size === 0) return;
+  const byKey = new Map([...unstored].map((message) => [uuidV7(message.at), message]));
   const ids = await db.insertForIds(
     MESSAGES_TABLE,
     [...byKey].map(([key, { event, at, frame, data, deliveries }]) => ({
       document_id: key,
-      site_instance: site,
+      site_instance: db.site.instance,
       event,
       deliveries,
       frame,
@@ -56,110 +56,59 @@ export const insertMessages = async (db: Db, messages: readonly SharedMessage[])
 /** Characters of messages in memory, which all deliveries of one event read. */
 const CACHED_CHARACTERS = 4_000_000;
 
-interface Cached {
-  /** Its reading, which may be under way: claims that end together mostly need the same messages. */
-  pieces: Promise<Pieces | undefined>;
-  characters: number;
-}
-
-interface Cache {
-  /** The oldest first. */
-  messages: Map<number, Cached>;
-  characters: number;
-}
-
-const createCache = (): Cache => ({ messages: new Map(), characters: 0 });
-
-/** Messages never change, so what was read once holds. */
-const remember = (
-  cache: Cache,
-  id: number,
-  reading: Promise<ReadonlyMap<number, Pieces>>
-): void => {
-  const cached: Cached = { pieces: reading.then((found) => found.get(id)), characters: 0 };
-  cache.messages.set(id, cached);
-  const keep = (pieces?: Pieces): void => {
-    if (!pieces) {
-      cache.messages.delete(id);
-      return;
-    }
-    cached.characters = pieces.frame.length + pieces.data.length;
-    cache.characters += cached.characters;
-    for (const [oldest, { characters }] of cache.messages) {
-      if (cache.characters <= CACHED_CHARACTERS || oldest === id) return;
-      if (characters === 0) continue;
-      cache.messages.delete(oldest);
-      cache.characters -= characters;
+/** The messages that were read last, the oldest first; they never change. */
+const createCache = () => {
+  const messages = new Map<number, Pieces>();
+  let characters = 0;
+  const keep = (id: number, pieces: Pieces): void => {
+    if (messages.has(id)) return;
+    messages.set(id, pieces);
+    characters += pieces.frame.length + pieces.data.length;
+    for (const [oldest, others] of messages) {
+      if (characters <= CACHED_CHARACTERS || oldest === id) return;
+      messages.delete(oldest);
+      characters -= others.frame.length + others.data.length;
     }
   };
-  cached.pieces.then(keep, () => keep());
+  return { messages, keep };
 };
 
-const readNow = async (db: Db, ids: readonly number[]): Promise<ReadonlyMap<number, Pieces>> => {
-  const read = (await rows(db)
-    .select('id', 'frame', 'data')
-    .whereIn('id', [...ids])) as Pick<MessageRow, 'id' | 'frame' | 'data'>[];
-  return new Map(read.map(({ id, frame, data }) => [Number(id), { frame, data }]));
-};
-
-const readMessages = async (
-  db: Db,
-  app: App,
-  ids: readonly number[]
-): Promise<ReadonlyMap<number, Pieces>> => {
+const readMessages = async (db: Db, app: App, ids: readonly number[]) => {
   // A transaction may see messages that others do not.
-  if (app.db.inTransaction()) return readNow(db, ids);
-  const cache = app.part(createCache);
-  const unread = ids.filter((id) => !cache.messages.has(id));
-  if (unread.length > 0) {
-    const reading = readNow(db, unread);
-    for (const id of unread) remember(cache, id, reading);
+  const cache = app.db.inTransaction() ? null : app.part(createCache);
+  const found = new Map<number, Pieces>();
+  for (const id of ids) {
+    const known = cache?.messages.get(id);
+    if (known) found.set(id, known);
   }
-  const answers = ids.map(async (id) => [id, await cache.messages.get(id)?.pieces] as const);
-  const found = await Promise.all(answers);
-  return new Map(found.flatMap(([id, pieces]) => (pieces ? [[id, pieces] as const] : [])));
+  const unread = ids.filter((id) => !found.has(id));
+  if (unread.length === 0) return found;
+  const read = (await rows(db).select('id', 'frame', 'data').whereIn('id', unread)) as Pick<
+    MessageRow,
+    'id' | 'frame' | 'data'
+  >[];
+  for (const { id, frame, data } of read) {
+    found.set(Number(id), { frame, data });
+    cache?.keep(Number(id), { frame, data });
+  }
+  return found;
 };
-
-type WithBody = Pick<DeliveryRow, 'document_id' | 'body' | 'message_id'>;
 
 /** The bodies of deliveries, in their order; null if a message is gone, which somebody has deleted. */
 export const readBodies = async (
   db: Db,
   app: App,
-  deliveries: readonly WithBody[]
+  deliveries: readonly Pick<DeliveryRow, 'document_id' | 'body' | 'message_id'>[]
 ): Promise<(string | null)[]> => {
-  const ids = deliveries.flatMap(({ body, message_id: id }) =>
-    body === null && id !== null ? [Number(id)] : []
+  const ids = new Set(
+    deliveries.flatMap(({ body, message_id: id }) =>
+      body === null && id !== null ? Number(id) : []
+    )
   );
-  const messages = ids.length > 0 ? await readMessages(db, app, [...new Set(ids)]) : null;
+  const messages = ids.size > 0 ? await readMessages(db, app, [...ids]) : null;
   return deliveries.map(({ document_id: deliveryId, body, message_id: id }) => {
     if (body !== null) return body;
     const pieces = messages?.get(Number(id));
     return pieces ? bodyOf(deliveryId, pieces) : null;
   });
-};
-
-/**
- * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those
- * that no delivery needs any more.
- * @param ids a message's id as often as deliveries of it were removed
- */
-export const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> => {
-  const counts = new Map<number, number>();
-  for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
-  const byCount = new Map<number, number[]>();
-  for (const [id, count] of counts) byCount.set(count, [...(byCount.get(count) ?? []), id]);
-  // In the order of their ids, as another node may be removing others of theirs.
-  await rows(db)
-    .select('id')
-    .whereIn('id', [...counts.keys()])
-    .orderBy('id')
-    .forUpdate();
-  for (const [count, some] of byCount) {
-    await rows(db).whereIn('id', some).decrement('deliveries', count);
-  }
-  await rows(db)
-    .whereIn('id', [...counts.keys()])
-    .where('deliveries', '<=', 0)
-    .delete();
 };

@@ -1,11 +1,6 @@
 import type { Knex } from 'knex';
-import type {
-  Attempt,
-  DeliveryStatus,
-  Subject,
-  Webhook,
-} from '../../../../shared/contracts/webhooks';
-import type { UpdatedTable, RowUpdate } from '../../database/dialects/shared';
+import type { Attempt, Subject } from '../../../../shared/contracts/webhooks';
+import type { FollowUp } from '../../database/dialects/shared';
 import {
   type GroupRoom,
   type Lease,
@@ -13,12 +8,7 @@ import {
   type NextPlace,
   QUEUE_STATES,
 } from '../../queue/queue';
-import {
-  type CappedClaim,
-  type CountedLease,
-  type LeaseCap,
-  LimitedQueue,
-} from '../../queue/limited-queue';
+import { type LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
@@ -37,30 +27,7 @@ import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
 /** A delivery, as an attempt has to know it. */
-export interface QueuedDelivery {
-  id: number;
-  deliveryId: string;
-  webhook: number;
-  event: string;
-  body: string;
-  status: DeliveryStatus;
-  /** Attempts made so far. */
-  tries: number;
-  /** Attempts among them that used up none of the schedule. */
-  extraTries: number;
-  /** When its next attempt is due by the schedule, epoch milliseconds; null: it has none. */
-  nextAttemptAt: number | null;
-  /** By how much its receiver has put it off so far, in milliseconds. */
-  pausedMs: number;
-  /** Why the last attempt that counts failed. */
-  error: string | null;
-  isTest: boolean;
-  /** Later ones of its record may wait for it. */
-  isOrdered: boolean;
-  /** It is an event of the journal, sent later. */
-  replayed: boolean;
-  createdAt: number;
-}
+export type QueuedDelivery = ReturnType<typeof toQueued>;
 
 export interface LeasedDelivery extends Lease {
   delivery: QueuedDelivery;
@@ -82,8 +49,6 @@ export interface NewDelivery {
   subject?: Subject | null;
   /** True if it waits for the earlier ones of its record. */
   isOrdered?: boolean;
-  /** Somebody waits for another process to send it. */
-  isByHand?: boolean;
   /** It is an event of the journal, sent later. */
   replayed?: boolean;
 }
@@ -93,29 +58,18 @@ export interface DeliveryOutcome {
   lease: LeasedDelivery;
   next: NextState;
   attempt: Attempt;
-  /** When the attempt ended, epoch milliseconds. */
+  /** When the attempt ended, epoch milliseconds of the database's clock. */
   endedAt: number;
 }
 
-/** Why nothing was done with a delivery by hand. */
-export type HandRefusal = 'absent' | 'finished' | 'held';
-
 /**
- * The group of what somebody has sent by hand from a process that does not send: another one takes it
- * whatever its webhook has to do, and whether that is on or not. The largest id: no webhook has it.
+ * The group of what is sent by hand: whatever else its webhook has to do, and whether that is on or not. The
+ * largest id: no webhook has it.
  */
 export const BY_HAND = 2_147_483_647;
 
-/** Causes of deliveries that ended without an attempt. */
-const CAUSES = {
-  /** An import brought it as pending. */
-  imported: 'imported',
-  skipped: 'skipped',
-  discarded: 'discarded',
-  webhookDeleted: 'webhook_deleted',
-  /** Somebody has deleted its message. */
-  bodyMissing: 'body_missing',
-} as const;
+/** The cause of a delivery that ended without an attempt; `body_missing`: somebody has deleted its message. */
+export type EndCause = 'imported' | 'skipped' | 'discarded' | 'webhook_deleted' | 'body_missing';
 
 /**
  * How long a delivery is held whose process has died. While that lives it renews the lease, so this
@@ -124,8 +78,6 @@ const CAUSES = {
 const LEASE_MS = 8_000;
 /** A row that has waited for a slot for so long goes back to its place: another process may have one. */
 const LONGEST_WAIT_MS = 15_000;
-/** The lease of an attempt by hand, which nobody renews: beyond the deadline. */
-const BY_HAND_MARGIN_MS = 20_000;
 /** The time of an attempt beyond its deadline: slow hooks, and recording it. */
 const ATTEMPT_MARGIN_MS = 5_000;
 
@@ -133,24 +85,32 @@ const ATTEMPT_MARGIN_MS = 5_000;
  * Milliseconds. With less than `reserveMs` left of what the claim gave no attempt is started; every
  * `renewMs` leases are renewed; `longestMs` is what an attempt may take in all.
  */
-export const leaseTimes = (
-  timeoutMs: number
-): { byHandMs: number; reserveMs: number; renewMs: number; longestMs: number } => ({
-  byHandMs: timeoutMs + BY_HAND_MARGIN_MS,
+export const leaseTimes = (timeoutMs: number) => ({
   reserveMs: LEASE_MS - LONGEST_WAIT_MS,
   renewMs: LEASE_MS / 4,
   longestMs: timeoutMs + ATTEMPT_MARGIN_MS,
 });
 
 /**
- * How long a process that does not send waits for one that does: for that to look, and for an attempt;
- * docs/operations.md#several-nodes. Milliseconds.
+ * How long a send by hand waits for a process to begin: for that to look, and for an attempt that is
+ * under way; docs/operations.md#several-nodes. Milliseconds.
  */
 export const patienceOf = ({ options: { webhooks } }: App): number =>
   webhooks.timeoutMs + webhooks.pollSeconds * 1000;
 
-/** Rows of the log that one statement writes. */
-const WRITTEN_AT_ONCE = 200;
+/** A new delivery's place in the queue, by the columns of its row. @param group in SQL */
+const queuedIn = (group: string): FollowUp => ({
+  name: DELIVERY_QUEUE_TABLE,
+  columns: {
+    id: 'id',
+    group_id: group,
+    state: `${QUEUE_STATES.ready}`,
+    due_at: 'next_attempt_at',
+    section: `CASE WHEN is_test THEN ${SECTIONS.test} ELSE ${SECTIONS.waiting} END`,
+    event: 'event',
+    created_at: 'created_at',
+  },
+});
 
 const LEASED_COLUMNS = [
   ...['id', 'document_id', 'webhook_id', 'event', 'status', 'tries', 'extra_tries'],
@@ -177,15 +137,11 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   readonly limits: KnownLimits;
   readonly claims: LimitedClaims;
   readonly queue: LimitedQueue;
-  private readonly log: UpdatedTable;
-  private readonly byHandMs: number;
 
   constructor(private readonly app: App) {
-    this.byHandMs = leaseTimes(app.options.webhooks.timeoutMs).byHandMs;
     this.limits = new KnownLimits(app);
     this.queue = new LimitedQueue(app.db, {
       tableName: DELIVERY_QUEUE_TABLE,
-      columns: { section: 'integer', error: 'text', event: 'text', created_at: 'bigint' },
       groups: {
         tableName: WEBHOOKS_TABLE,
         where: { active: true },
@@ -202,14 +158,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     this.claims = new LimitedClaims(this.queue, this.limits, (webhook) =>
       announceDeliveries(app, webhook)
     );
-    this.log = {
-      name: DELIVERIES_TABLE,
-      schema: app.db.schema,
-      columns: {
-        ...{ status: 'text', tries: 'integer', extra_tries: 'integer' },
-        ...{ next_attempt_at: 'bigint', finished_at: 'bigint', error: 'text', paused_ms: 'bigint' },
-      },
-    };
   }
 
   /** Epoch milliseconds, by the database's clock. */
@@ -225,11 +173,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     return this.withRows(await this.claims.claim(rooms));
   }
 
-  async claimWithin(
-    webhook: number,
-    limit: number,
-    cap: LeaseCap
-  ): Promise<CappedClaim<LeasedDelivery>> {
+  async claimWithin(webhook: number, limit: number, cap: LeaseCap) {
     const claimed = await this.claims.claimLocked(webhook, limit, cap);
     return { ...claimed, leases: await this.withRows(claimed.leases) };
   }
@@ -245,14 +189,18 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /**
    * Queues deliveries in `tx`'s transaction: they exist if and only if it commits. A message that
    * they share is stored with the first of them.
+   * @param isByHand somebody waits for their attempts
    * @returns the ids of their rows, by the ids that receivers know
    */
-  async insert(tx: Db, deliveries: readonly NewDelivery[]): Promise<Map<string, number>> {
-    const messages = new Set<SharedMessage>();
-    for (const { body } of deliveries) {
-      if (typeof body !== 'string' && body.id === null) messages.add(body);
-    }
-    await insertMessages(tx, [...messages]);
+  async insert(
+    tx: Db,
+    deliveries: readonly NewDelivery[],
+    isByHand = false
+  ): Promise<Map<string, number>> {
+    await insertMessages(
+      tx,
+      deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
+    );
     const ids = await tx.insertForIds(
       DELIVERIES_TABLE,
       deliveries.map((one) => ({
@@ -273,84 +221,18 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
         body: typeof one.body === 'string' ? one.body : null,
         message_id: typeof one.body === 'string' ? null : one.body.id,
         attempts: '[]',
-      }))
+      })),
+      queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id')
     );
-    await this.queue.insert(
+    await this.queue.addKeys(
       tx,
-      deliveries.map((one) => ({
-        id: ids.get(one.deliveryId) as number,
-        group: one.isByHand ? BY_HAND : one.webhook,
-        dueAt: one.at,
-        columns: {
-          section: sectionOf({ status: 'pending', tries: 0, isTest: one.isTest }),
-          error: null,
-          event: one.event,
-          created_at: one.at,
-        },
-        orderingKey: one.isOrdered && one.subject ? `${one.subject.type}:${one.subject.id}` : null,
-      }))
+      deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
+        if (!isOrdered || !subject) return [];
+        const ordering_key = `${subject.type}:${subject.id}`;
+        return { id: ids.get(deliveryId) as number, group_id: webhook, ordering_key };
+      })
     );
     return ids;
-  }
-
-  /** Logs a test, under a lease from the start, so that nobody sends it a second time. */
-  async insertLeased(delivery: NewDelivery): Promise<LeasedDelivery> {
-    const held = await this.app.db.retrying(async (tx) => {
-      const id = (await this.insert(tx, [delivery])).get(delivery.deliveryId) as number;
-      return this.queue.claimOne(id, this.byHandMs, tx);
-    });
-    const [lease] = typeof held === 'string' ? [] : await this.withRows([held]);
-    if (!lease) throw new Error('The test could not be started.');
-    return lease;
-  }
-
-  /** Takes one, due or not, finished or not; `held` while an attempt of it is under way. */
-  async claimOne(id: number): Promise<LeasedDelivery | 'held' | 'absent'> {
-    const held = await this.app.db.retrying(async (tx) => {
-      const row = await this.find(tx, id);
-      if (!row) return 'absent';
-      return this.queue.hold(tx, this.queued(row), this.byHandMs);
-    });
-    return typeof held === 'string' ? held : ((await this.withRows([held]))[0] ?? 'absent');
-  }
-
-  /**
-   * Makes a sending process attempt a delivery now, whatever becomes of its webhook.
-   * @returns `held` while an attempt of it is under way
-   */
-  handOver(id: number): Promise<'queued' | 'held' | 'absent'> {
-    return this.app.db.retrying(async (tx) => {
-      const known = (await this.queue.lock(tx, [id])).get(id);
-      if (known?.isHeld || known?.group === BY_HAND) return 'held';
-      const row = await this.find(tx, id);
-      if (!row) return 'absent';
-      await this.queue.requeue(tx, [
-        { ...this.queued(row, BY_HAND), state: 'ready', dueAt: this.now() },
-      ]);
-      return 'queued';
-    });
-  }
-
-  /** How far another process is with what was handed over. */
-  async lookAtHandedOver(id: number): Promise<'waiting' | 'taken' | 'done'> {
-    const row = (await this.queue.find(await this.app.db.current(), [id])).get(id);
-    if (row?.group !== BY_HAND) return 'done';
-    return row.isHeld ? 'taken' : 'waiting';
-  }
-
-  /** Takes back what was handed over and nobody has taken. @returns whether it was taken back */
-  takeBack(id: number): Promise<boolean> {
-    return this.app.db.retrying(async (tx) => {
-      const known = (await this.queue.lock(tx, [id])).get(id);
-      if (known?.group !== BY_HAND || known.isHeld) return false;
-      const row = await this.find(tx, id);
-      // A test that nobody has sent never was; one that is sent again stays in the log.
-      const isUnsentTest = Boolean(row?.is_test) && row?.status === 'pending';
-      if (isUnsentTest) await this.rows(tx).where({ id }).delete();
-      const isGone = !row || isUnsentTest || (row.status === 'sent' && !row.is_test);
-      await this.queue.move(tx, [id], isGone ? null : this.queued(row));
-      return true;
-    });
   }
 
   /**
@@ -358,223 +240,24 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    * @returns the ids whose lease held; of the others nothing was written.
    */
   async settle(tx: Tx, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>> {
-    const ends = outcomes.map((one) => ({ ...one, columns: columnsAfter(one) }));
-    const held = await this.queue.settle(
-      tx,
-      ends.map(({ lease, next, endedAt, columns: { error } }) => {
-        const { isTest, webhook } = lease.delivery;
-        // Tests are kept, as what failed, to be found by the log.
-        if (next.status === 'sent' && !isTest) return { lease, next: null };
-        const columns = { group_id: webhook, section: sectionOf({ ...next, isTest }), error };
-        const place: NextPlace =
-          next.nextAttemptAt === null
-            ? { dueAt: endedAt, state: 'ended', columns }
-            : { dueAt: next.nextAttemptAt, columns };
-        return { lease, next: place };
-      })
-    );
-    const written = ends.filter(({ lease }) => held.has(lease.id));
-    const sizes = { count: WRITTEN_AT_ONCE, valuesOf: ({ set }: RowUpdate) => set };
-    await tx.inParts(
-      written.map(({ lease: { id }, columns }) => ({ id, set: columns })),
-      sizes,
-      async (part) => void (await tx.dialect.updateRows(tx.knex, this.log, part))
-    );
-    await appendAttempts(
-      tx,
-      written.map(({ lease: { id, delivery }, attempt, columns }) => ({
-        ...{ delivery: id, webhook: delivery.webhook, attempt },
-        ...{ tries: columns.tries, pausedMs: columns.paused_ms },
-      }))
-    );
+    const places = outcomes.map((one) => ({ lease: one.lease, next: placeAfter(one) }));
+    const held = await this.queue.settle(tx, places);
+    const written = outcomes.filter(({ lease }) => held.has(lease.id));
+    const updates = written.map((one) => ({ id: one.lease.id, set: columnsAfter(one) }));
+    await tx.updateRows(DELIVERIES_TABLE, updates);
+    await appendAttempts(tx, written);
     return held;
   }
 
-  /**
-   * Ends a delivery that waits, as `failed` by hand, for which nothing counts.
-   * @returns why it cannot be; NotFoundError (404) is the caller's
-   */
-  skip(id: number): Promise<HandRefusal | null> {
-    return this.byHand(id, (tx, row) => this.end(tx, [row], CAUSES.skipped));
-  }
-
-  /** Unblocks later deliveries of its record; its schedule stays. */
-  letPass(id: number): Promise<HandRefusal | null> {
-    return this.byHand(id, async (tx) => {
-      await this.rows(tx).where({ id }).update({ released_at: this.now() });
-      await this.queue.letPass(tx, [id]);
-    });
-  }
-
-  /**
-   * Ends up to `limit` pending deliveries of a webhook without an attempt, and without counting for
-   * anything; tests are left out.
-   * @param force those, too, whose attempt is under way: what comes of it is not recorded
-   * @returns how many ended, and whether there are more
-   */
-  discard(
-    webhook: number,
-    limit: number,
-    force: boolean
-  ): Promise<{ ended: number; isLeft: boolean }> {
-    return this.app.db.retrying(async (tx) => {
-      const pending = () =>
-        this.places(tx)
-          .where({ group_id: webhook })
-          .whereIn('section', [SECTIONS.waiting, SECTIONS.failing]);
-      const found = force ? pending() : this.free(pending());
-      const ended = await this.endFound(tx, found, limit, CAUSES.discarded);
-      return { ended, isLeft: Boolean(await pending().first('id')) };
-    });
-  }
-
-  /** Webhooks that are gone and of which deliveries wait, in whatever state; null: a delivery names no webhook. */
-  async lostWebhooks(): Promise<(number | null)[]> {
-    const db = await this.app.db.current();
-    const lost = (await this.places(db)
-      .distinct('group_id')
-      .whereNot({ state: QUEUE_STATES.ended })
-      .whereNotIn('group_id', db.table(WEBHOOKS_TABLE).select('id'))
-      .whereNot({ group_id: BY_HAND })
-      .pluck('group_id')) as number[];
-    const nameless = await this.rows(db)
-      .whereNull('webhook_id')
-      .where({ status: 'pending' })
-      .first('id');
-    return [...(nameless ? [null] : []), ...lost.map(Number)];
-  }
-
-  /**
-   * Ends up to `limit` pending deliveries of a webhook that is gone, tests too, but for those whose attempt
-   * is under way. @returns how many there were.
-   */
-  endLost(webhook: number | null, limit: number): Promise<number> {
-    return this.app.db.retrying(async (tx) => {
-      if (webhook === null) {
-        const nameless = this.rows(tx).whereNull('webhook_id');
-        return this.endUnqueued(tx, nameless, limit, CAUSES.webhookDeleted);
-      }
-      const found = this.free(
-        this.places(tx).where({ group_id: webhook }).whereNot({ state: QUEUE_STATES.ended })
-      );
-      return this.endFound(tx, found, limit, CAUSES.webhookDeleted);
-    });
-  }
-
-  /**
-   * Ends up to `limit` pending deliveries of these webhooks that an import brought, or that belong to
-   * another site: the original did, or will. @returns how many there were.
-   */
-  endImported(webhooks: readonly number[], limit: number): Promise<number> {
-    return this.app.db.retrying((tx) => {
-      const found = this.rows(tx).whereIn('webhook_id', [...webhooks]);
-      return this.endUnqueued(tx, found, limit, CAUSES.imported);
-    });
-  }
-
-  /** Parks leased deliveries until `unpark`: their schedule stays unchanged. */
-  async park(leases: readonly LeasedDelivery[]): Promise<void> {
-    await this.app.db.retrying((tx) =>
-      this.queue.settle(
-        tx,
-        leases.map((lease) => {
-          const { status, webhook } = lease.delivery;
-          const place = { dueAt: lease.dueAt, columns: { group_id: webhook } };
-          // A finished one that somebody sent again, and whose node died, has nothing to wait for.
-          return { lease, next: status === 'pending' ? { ...place, state: 'parked' } : null };
-        })
-      )
-    );
-  }
-
-  /** The events of deliveries that are parked, by webhook. */
-  async parked(): Promise<{ webhook: number; event: string }[]> {
-    const rows = this.places(await this.app.db.current());
-    const found = (await rows
-      .distinct('group_id', 'event')
-      .where({ state: QUEUE_STATES.parked })) as { group_id: number; event: string }[];
-    return found.map(({ group_id: webhook, event }) => ({ webhook: Number(webhook), event }));
-  }
-
-  /** Makes up to `limit` parked deliveries of an event ready again. @returns how many there were. */
-  unpark(webhook: number, event: string, limit: number): Promise<number> {
-    return this.app.db.retrying(async (tx) => {
-      const ids = (await this.places(tx)
-        .where({ state: QUEUE_STATES.parked, group_id: webhook, event })
-        .limit(limit)
-        .pluck('id')) as number[];
-      await this.queue.setState(tx, ids, 'ready', 'parked');
-      return ids.length;
-    });
-  }
-
-  /** Makes these deliveries, which the caller has locked in the queue, due now with their whole schedule. */
-  async restart(tx: Tx, rows: readonly PlacedRow[]): Promise<void> {
-    if (rows.length === 0) return;
-    const now = this.now();
-    await this.rows(tx)
-      .whereIn(
-        'id',
-        rows.map(({ id }) => id)
-      )
-      .update({
-        status: 'pending',
-        next_attempt_at: now,
-        finished_at: null,
-        // The attempts they had use up nothing of it.
-        extra_tries: tx.knex.ref('tries'),
-        paused_ms: 0,
-        // The log tells by it what was never tried.
-        error: tx.raw('CASE WHEN tries = 0 THEN NULL ELSE error END'),
-      });
-    await this.queue.requeue(
-      tx,
-      rows.map((row) => {
-        const error = Number(row.tries) === 0 ? null : row.error;
-        return this.queued({ ...row, status: 'pending', error, next_attempt_at: now });
-      })
-    );
-  }
-
-  /** Makes these deliveries, which the caller has locked in the queue, due now; their schedule stays. */
-  async advance(tx: Tx, ids: readonly number[]): Promise<void> {
-    if (ids.length === 0) return;
-    await this.places(tx)
-      .whereIn('id', [...ids])
-      .update({ due_at: this.now() });
-  }
-
-  /** Takes deliveries that the caller has locked out of the queue: they are about to leave the log. */
-  async remove(tx: Tx, ids: readonly number[]): Promise<void> {
-    await this.queue.move(tx, ids, null);
-    await this.queue.letPass(tx, ids);
-  }
-
-  /**
-   * Applies a webhook's new order to waiting deliveries, in the transaction that gives it that: when it
-   * commits, all that was queued before follows it.
-   */
-  async reorder(tx: Tx, { id, ordering }: Pick<Webhook, 'id' | 'ordering'>): Promise<void> {
-    if (ordering !== 'by_record') await this.queue.dissolve(tx, id);
-    else await this.queue.order(tx, id, this.keyed(tx).where({ webhook_id: id }));
-  }
-
-  private rows(db: Db): Knex.QueryBuilder {
+  rows(db: Db): Knex.QueryBuilder {
     return db.table(DELIVERIES_TABLE);
   }
 
-  private places(db: Db): Knex.QueryBuilder {
+  places(db: Db): Knex.QueryBuilder {
     return db.table(DELIVERY_QUEUE_TABLE);
   }
 
-  /** Rows without an attempt under way. */
-  private free(query: Knex.QueryBuilder): Knex.QueryBuilder {
-    return query.andWhere((any) => {
-      any.whereNull('leased_until').orWhere('leased_until', '<=', this.now());
-    });
-  }
-
-  private async find(db: Db, id: number): Promise<PlacedRow | undefined> {
+  async find(db: Db, id: number): Promise<PlacedRow | undefined> {
     return (await this.rows(db).where({ id }).first(PLACED_COLUMNS)) as PlacedRow | undefined;
   }
 
@@ -597,154 +280,54 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     };
   }
 
-  /** Rows that were claimed, with what they send. Deliveries whose message is gone end as failed. */
-  private async withRows(claimed: readonly CountedLease[]): Promise<LeasedDelivery[]> {
+  /** Rows that were claimed, with what they send. If a message is gone, its deliveries end: else they come again. */
+  private async withRows(claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> {
     if (claimed.length === 0) return [];
     const db = await this.app.db.current();
-    const found = (await this.rows(db)
-      .select(LEASED_COLUMNS)
-      .whereIn(
-        'id',
-        claimed.map(({ id }) => id)
-      )) as DeliveryRow[];
-    const bodies = await readBodies(db, this.app, found);
-    const known = new Map(found.map((row, at) => [Number(row.id), { row, body: bodies[at] }]));
-    const leased: LeasedDelivery[] = [];
-    const lost: CountedLease[] = [];
-    for (const lease of claimed) {
-      const { row, body } = known.get(lease.id) ?? {};
-      if (row && typeof body === 'string') {
-        leased.push({ ...lease, delivery: this.toQueued(row, body) });
-      } else lost.push(lease);
+    const ids = claimed.map(({ id }) => id);
+    const rows = (await this.rows(db).select(LEASED_COLUMNS).whereIn('id', ids)) as DeliveryRow[];
+    const bodies = await readBodies(db, this.app, rows);
+    const found = new Map<number, QueuedDelivery>();
+    for (const [at, row] of rows.entries()) {
+      const body = bodies[at] ?? null;
+      const { isOrdered } = this.limits.get(Number(row.webhook_id));
+      if (body !== null) found.set(Number(row.id), toQueued(row, body, isOrdered));
     }
-    if (lost.length > 0) await this.endWithoutBody(lost, known);
-    return leased;
+    const lost = claimed.filter(({ id }) => !found.has(id));
+    const bodiless = rows.filter(({ id }) => !found.has(Number(id)));
+    if (lost.length > 0) await this.endLostRows(lost, bodiless);
+    return claimed.flatMap((lease) => {
+      const delivery = found.get(lease.id);
+      return delivery ? { ...lease, delivery } : [];
+    });
   }
 
-  private toQueued(row: DeliveryRow, body: string): QueuedDelivery {
-    const webhook = Number(row.webhook_id);
-    return {
-      id: Number(row.id),
-      deliveryId: row.document_id,
-      webhook,
-      event: row.event,
-      body,
-      status: row.status,
-      tries: Number(row.tries),
-      extraTries: Number(row.extra_tries),
-      nextAttemptAt: row.next_attempt_at === null ? null : Number(row.next_attempt_at),
-      pausedMs: Number(row.paused_ms),
-      error: row.error,
-      isTest: Boolean(row.is_test),
-      isOrdered: this.limits.get(webhook).isOrdered && row.subject_type !== null,
-      replayed: Boolean(row.replayed),
-      createdAt: Number(row.created_at),
-    };
-  }
-
-  /** Ends what nothing is left of to send: else it would be taken again and again. */
-  private async endWithoutBody(
-    lost: readonly LeasedRow[],
-    known: ReadonlyMap<number, { row: DeliveryRow }>
-  ): Promise<void> {
-    const there = lost.filter(({ id }) => known.has(id));
-    const ids = there.map(({ id }) => id).join(', ');
+  private async endLostRows(lost: readonly LeasedRow[], rows: readonly DeliveryRow[]) {
+    const ids = rows.map(({ id }) => id).join(', ');
     if (ids) this.app.log.error(`switchboard: the message of these deliveries is gone: ${ids}`);
     await this.app.db.retrying(async (tx) => {
-      const held = await this.queue.settle(
-        tx,
-        lost.map((lease) => ({ lease, next: null }))
-      );
-      const rows = there.flatMap(({ id }) => (held.has(id) ? (known.get(id)?.row ?? []) : []));
-      await this.end(tx, rows, CAUSES.bodyMissing);
+      const outcomes = lost.map((lease) => ({ lease, next: null }));
+      const held = await this.queue.settle(tx, outcomes);
+      const ended = rows.filter(({ id }) => held.has(Number(id)));
+      await this.end(tx, ended, 'body_missing');
     });
   }
 
   /** Ends deliveries whose places the transaction has locked, or that have none. */
-  private async end(tx: Tx, rows: readonly PlacedRow[], error: string): Promise<void> {
+  async end(tx: Tx, rows: readonly PlacedRow[], error: EndCause): Promise<void> {
     if (rows.length === 0) return;
     const ids = rows.map(({ id }) => Number(id));
     const ended = { status: 'failed' as const, error, next_attempt_at: null };
     await this.rows(tx)
       .whereIn('id', ids)
       .update({ ...ended, finished_at: this.now() });
-    await this.queue.requeue(
-      tx,
-      rows.map((row) => this.queued({ ...row, ...ended }))
-    );
+    const queued = rows.map((row) => this.queued({ ...row, ...ended }));
+    await this.queue.insert(tx, queued, 'replace');
     await this.queue.letPass(tx, ids);
   }
 
-  /** @returns how many of these ended. */
-  private async endFound(
-    tx: Tx,
-    found: Knex.QueryBuilder,
-    limit: number,
-    error: string
-  ): Promise<number> {
-    const ids = (await found
-      .orderBy(['error', 'created_at', 'id'])
-      .limit(limit)
-      .forUpdate()
-      .pluck('id')) as (number | string)[];
-    const rows = (await this.rows(tx).select(PLACED_COLUMNS).whereIn('id', ids)) as PlacedRow[];
-    await this.end(tx, rows, error);
-    // Rows that the log has no more need no place.
-    const known = new Set(rows.map(({ id }) => Number(id)));
-    const stray = ids.map(Number).filter((id) => !known.has(id));
-    if (stray.length > 0) await this.queue.move(tx, stray, null);
-    return ids.length;
-  }
-
-  /** Ends what waits without a place in the queue, as an import leaves it, or that is of another site. */
-  private async endUnqueued(
-    tx: Tx,
-    found: Knex.QueryBuilder,
-    limit: number,
-    error: string
-  ): Promise<number> {
-    const rows = (await found
-      .select(PLACED_COLUMNS)
-      .andWhere((any) => {
-        any
-          .where({ status: 'pending' })
-          .whereNot('site_instance', this.app.site.instance)
-          .orWhere((unqueued) => {
-            // The log finds failed ones and tests by the queue.
-            unqueued.whereNotIn('id', this.places(tx).select('id')).andWhere((kept) => {
-              kept.whereIn('status', ['pending', 'failed']).orWhere({ is_test: true });
-            });
-          });
-      })
-      .limit(limit)) as PlacedRow[];
-    const pending = rows.filter(({ status }) => status === 'pending');
-    await this.queue.requeue(
-      tx,
-      rows.filter((row) => !pending.includes(row)).map((row) => this.queued(row))
-    );
-    await this.end(tx, pending, error);
-    return rows.length;
-  }
-
-  /** Changes a delivery that waits, unless an attempt of it is under way. */
-  private byHand(
-    id: number,
-    change: (tx: Tx, row: PlacedRow) => Promise<void>
-  ): Promise<HandRefusal | null> {
-    return this.app.db.retrying(async (tx) => {
-      const place = (await this.queue.lock(tx, [id])).get(id);
-      const row = await this.find(tx, id);
-      if (!row) return 'absent';
-      if (place?.isHeld) return 'held';
-      if (!place || row.status !== 'pending' || row.is_test) return 'finished';
-      await change(tx, row);
-      tx.onCommit(() => announceDeliveries(this.app, Number(row.webhook_id)));
-      return null;
-    });
-  }
-
   /** Keys of deliveries about a record that nobody has said need not be waited for. */
-  private keyed(db: Db): Knex.QueryBuilder {
+  keyed(db: Db): Knex.QueryBuilder {
     const key = db.dialect.joined(['subject_type', "':'", 'subject_id']);
     return this.rows(db)
       .select('id', db.raw(`${key} AS ordering_key`))
@@ -763,15 +346,57 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 }
 
-const columnsAfter = ({ lease: { delivery }, next, attempt, endedAt }: DeliveryOutcome) => ({
-  status: next.status,
-  tries: next.tries,
-  extra_tries: next.extraTries ?? 0,
-  next_attempt_at: next.nextAttemptAt,
-  finished_at: next.nextAttemptAt === null ? endedAt : null,
-  error: next.pausedMs ? delivery.error : attempt.error,
-  paused_ms: delivery.pausedMs + (next.pausedMs ?? 0),
+const toQueued = (row: DeliveryRow, body: string, isOrdered: boolean) => ({
+  deliveryId: row.document_id,
+  webhook: Number(row.webhook_id),
+  event: row.event,
+  body,
+  status: row.status,
+  /** Attempts made so far. */
+  tries: Number(row.tries),
+  /** Attempts among them that used up none of the schedule. */
+  extraTries: Number(row.extra_tries),
+  /** When its next attempt is due by the schedule, epoch milliseconds; null: it has none. */
+  nextAttemptAt: row.next_attempt_at === null ? null : Number(row.next_attempt_at),
+  /** By how much its receiver has put it off so far, in milliseconds. */
+  pausedMs: Number(row.paused_ms),
+  /** Why the last attempt that counts failed. */
+  error: row.error,
+  isTest: Boolean(row.is_test),
+  /** Later ones of its record may wait for it. */
+  isOrdered: isOrdered && row.subject_type !== null,
+  /** It is an event of the journal, sent later. */
+  replayed: Boolean(row.replayed),
+  createdAt: Number(row.created_at),
 });
+
+const errorAfter = ({ lease: { delivery }, next, attempt }: DeliveryOutcome): string | null =>
+  next.pausedMs ? delivery.error : attempt.error;
+
+const columnsAfter = (outcome: DeliveryOutcome) => {
+  const { lease, next, endedAt } = outcome;
+  return {
+    status: next.status,
+    tries: next.tries,
+    extra_tries: next.extraTries ?? 0,
+    next_attempt_at: next.nextAttemptAt,
+    finished_at: next.nextAttemptAt === null ? endedAt : null,
+    error: errorAfter(outcome),
+    paused_ms: lease.delivery.pausedMs + (next.pausedMs ?? 0),
+  };
+};
+
+/** null: it is done and leaves the queue. Tests are kept, as what failed, to be found by the log. */
+const placeAfter = (outcome: DeliveryOutcome): NextPlace | null => {
+  const { endedAt, lease, next } = outcome;
+  const { isTest, webhook } = lease.delivery;
+  if (next.status === 'sent' && !isTest) return null;
+  const section = sectionOf({ ...next, isTest });
+  const columns = { group_id: webhook, section, error: errorAfter(outcome) };
+  return next.nextAttemptAt === null
+    ? { dueAt: endedAt, state: 'ended', columns }
+    : { dueAt: next.nextAttemptAt, columns };
+};
 
 const createDeliveryStore = (app: App): DeliveryStore => new DeliveryStore(app);
 
@@ -784,8 +409,5 @@ export const DELIVERIES = 'switchboard deliveries';
  * Says that deliveries of a webhook, or of any (`null`), may be due: now, or from a time of the
  * database's clock on (epoch milliseconds). For the moment after a commit: cheap, never throws.
  */
-export const announceDeliveries = (
-  app: App,
-  webhook: number | null,
-  at = getDeliveryStore(app).now()
-): void => app.scheduler.announce(DELIVERIES, webhook, at);
+export const announceDeliveries = (app: App, webhook: number | null, at = app.clock.now()): void =>
+  app.scheduler.announce(DELIVERIES, webhook, at);

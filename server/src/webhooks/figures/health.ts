@@ -1,5 +1,4 @@
 import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
-import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/shared';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
@@ -24,22 +23,24 @@ export const toHealth = (app: App, row: WebhookRow, pending: Pending | undefined
   };
 };
 
-/** The health of some webhooks, in their order; docs/contract-webhooks.md#health says what it counts. */
-export const readHealthOf = async (app: App, rows: readonly WebhookRow[]): Promise<Health[]> => {
+/**
+ * The health of some webhooks, in their order; docs/contract-webhooks.md#health says what it counts.
+ * @param saysSince whether it has the times of the oldest waiting and failing deliveries
+ */
+export const readHealthOf = async (
+  app: App,
+  rows: readonly WebhookRow[],
+  saysSince = false
+): Promise<Health[]> => {
   const ids = rows.map(({ id }) => Number(id));
-  const pending = ids.length > 0 ? await countPending(app, ids) : new Map<number, Pending>();
-  return rows.map((row) => toHealth(app, row, pending.get(Number(row.id))));
-};
-
-/** Health with the times of the oldest waiting and failing deliveries, for switching a webhook on. */
-export const readWaiting = async (app: App, row: WebhookRow): Promise<Health> => {
-  const id = Number(row.id);
-  const pending = (await countPending(app, [id])).get(id);
-  return {
-    ...toHealth(app, row, pending),
-    waiting_since: isoTimeOrNull(pending?.waitingSince ?? null),
-    oldest_at: isoTimeOrNull(pending?.oldest ?? null),
-  };
+  const pending = await countPending(app, ids);
+  return rows.map((row) => {
+    const own = pending.get(Number(row.id));
+    const health = toHealth(app, row, own);
+    if (!saysSince) return health;
+    const waiting_since = isoTimeOrNull(own?.waitingSince);
+    return { ...health, waiting_since, oldest_at: isoTimeOrNull(own?.oldest) };
+  });
 };
 
 const ATTEMPTS = 'switchboard_delivery_attempts_total';
@@ -50,26 +51,19 @@ const FAILING = 'switchboard_deliveries_failing';
 const OLDEST = 'switchboard_delivery_oldest_waiting_seconds';
 const WEBHOOKS = 'switchboard_webhooks';
 
-const metrics: readonly Metric[] = [
-  { name: ATTEMPTS, type: 'counter', help: 'Attempts of deliveries, without tests' },
-  { name: ENDED, type: 'counter', help: 'Deliveries that were sent, or given up' },
-  { name: ANSWERS, type: 'histogram', help: 'How long receivers took to answer' },
-  {
-    name: WAITING,
-    type: 'gauge',
-    help: 'Deliveries of which no attempt counts yet, at most 10000 a webhook',
-  },
-  {
-    name: FAILING,
-    type: 'gauge',
-    help: 'Deliveries that were tried in vain and will be tried again, at most 10000 a webhook',
-  },
-  {
-    name: OLDEST,
-    type: 'gauge',
-    help: 'Age of the oldest delivery of which no attempt counts yet',
-  },
-  { name: WEBHOOKS, type: 'gauge', help: 'Webhooks by their health' },
+const metric = (name: string, type: Metric['type'], help: string): Metric => ({ name, type, help });
+const metrics = [
+  metric(ATTEMPTS, 'counter', 'Attempts of deliveries, without tests'),
+  metric(ENDED, 'counter', 'Deliveries that were sent, or given up'),
+  metric(ANSWERS, 'histogram', 'How long receivers took to answer'),
+  metric(WAITING, 'gauge', 'Deliveries of which no attempt counts yet, at most 10000 a webhook'),
+  metric(
+    FAILING,
+    'gauge',
+    'Deliveries that were tried in vain and will be tried again, at most 10000 a webhook'
+  ),
+  metric(OLDEST, 'gauge', 'Age of the oldest delivery of which no attempt counts yet'),
+  metric(WEBHOOKS, 'gauge', 'Webhooks by their health'),
 ];
 
 const outcomes = (counts: { sent: number; failed: number }): Sample[] =>
@@ -90,20 +84,18 @@ const buckets = (spans: readonly number[]): Sample[] => {
 /** As `healthState`, in SQL. */
 const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
   const db = await app.db.current();
-  const answer: unknown = await db.raw(
+  const found = await db.rows<{ state: string; number: number | string }>(
     `SELECT state, COUNT(*) AS number FROM (
        SELECT CASE WHEN active = ? THEN CASE WHEN paused_until > ? THEN 'paused'
          WHEN unwell_since IS NOT NULL THEN 'failing' WHEN attempted = ? THEN 'healthy'
          ELSE 'new' END ELSE 'off' END AS state FROM ??
      ) judged GROUP BY state`,
-    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: app.db.schema })]
+    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: db.schema })]
   );
-  const found = rowsOf<{ state: string; number: number | string }>(answer);
   const counts = new Map(found.map(({ state, number }) => [state, Number(number)]));
   return HEALTH_STATES.map((state) => ({ labels: { state }, value: counts.get(state) ?? 0 }));
 };
 
-/** How deliveries go, of all webhooks together. */
 export const webhookMetrics: MetricSource = {
   metrics,
   async read(app) {

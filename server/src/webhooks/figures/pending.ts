@@ -75,20 +75,16 @@ const countOldest = async (
 };
 
 const add = (pending: Pending, row: CountRow): void => {
-  const isWaiting = Number(row.section) === SECTIONS.waiting;
-  const waiting = isWaiting ? Number(row.total) : 0;
-  const failing = Number(row.total) - waiting;
-  pending.waiting += waiting;
-  pending.failing += failing;
-  const hour = Number(row.hour);
+  const state = Number(row.section) === SECTIONS.waiting ? 'waiting' : 'failing';
+  const [hour, total, oldest] = [Number(row.hour), Number(row.total), Number(row.oldest)];
   const counted = pending.hours.find((one) => one.hour === hour);
-  if (counted) {
-    counted.waiting += waiting;
-    counted.failing += failing;
-  } else pending.hours.push({ hour, waiting, failing });
-  pending.oldest = Math.min(pending.oldest ?? Infinity, Number(row.oldest));
-  if (!isWaiting) return;
-  pending.waitingSince = Math.min(pending.waitingSince ?? Infinity, Number(row.oldest));
+  if (counted) counted[state] += total;
+  else pending.hours.push({ hour, waiting: 0, failing: 0, [state]: total });
+  pending[state] += total;
+  pending.oldest = Math.min(pending.oldest ?? Infinity, oldest);
+  if (state === 'waiting') {
+    pending.waitingSince = Math.min(pending.waitingSince ?? Infinity, oldest);
+  }
 };
 
 /**
@@ -116,7 +112,10 @@ export const countPending = async (
     for (const row of await countOldest(db, part, limit)) {
       const id = Number(row.webhook_id);
       const pending = counts.get(id) ?? {
-        ...{ waiting: 0, failing: 0, waitingSince: null, oldest: null },
+        waiting: 0,
+        failing: 0,
+        waitingSince: null,
+        oldest: null,
         hours: [],
       };
       counts.set(id, pending);

@@ -1,30 +1,26 @@
 import type { Knex } from 'knex';
-import { rowsOf } from '../../database/connection';
 import { qualified } from '../../database/dialects/shared';
 import type { Column, PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 import { HOUR_MS, hourOf } from '../../runtime/text';
+import type { CountedAttempt } from '../rules/failing';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
 /**
- * The upper ends of the spans that response times are counted in, in milliseconds, about evenly spaced on
- * a logarithmic scale. Longer times are in one more span. Stored counts have one column a span, so these
- * never change.
+ * The upper ends of the spans that response times are counted in, in milliseconds; longer ones are in one more
+ * span. Stored counts have one column a span, so these never change.
  */
 export const SPAN_ENDS = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const;
 
-export const SPANS = SPAN_ENDS.length + 1;
-
-/** Which span a response time is counted in, 0 to `SPANS` - 1. */
+/** Which span a response time is counted in, from 0 on. */
 export const spanOf = (milliseconds: number): number => {
   const at = SPAN_ENDS.findIndex((end) => milliseconds <= end);
   return at < 0 ? SPAN_ENDS.length : at;
 };
 
 /**
- * The response time that a share of the answers did not exceed, from the counts of the spans: within
- * a span the times are taken to be spread evenly.
+ * The response time that a share of the answers did not exceed, taken to be spread evenly within a span.
  * @param share 0.5 for the median
  * @returns whole milliseconds; null without a count. Beyond the last end nothing is known but that end.
  */
@@ -41,30 +37,30 @@ export const quantile = (counts: readonly number[], share: number): number | nul
     }
     below += count;
   }
-  return SPAN_ENDS[SPAN_ENDS.length - 1] ?? null;
+  return SPAN_ENDS.at(-1) ?? null;
 };
 
 const ROLLUPS_TABLE = 'switchboard_delivery_rollups';
 const TOTALS_TABLE = 'switchboard_delivery_totals';
 
-const SPAN_COLUMNS = Array.from({ length: SPANS }, (_unused, at) => `span_${at}`);
+const SPAN_COLUMNS = Array.from({ length: SPAN_ENDS.length + 1 }, (_unused, at) => `span_${at}`);
 const OUTCOMES = ['sent', 'failed', 'ended_sent', 'ended_failed'] as const;
 const SUMS = [...OUTCOMES, ...SPAN_COLUMNS];
 
-const count = (): Column => ({ type: 'integer', column: { defaultTo: 0 } });
+const sums = (type: 'integer' | 'biginteger'): Record<string, Column> =>
+  Object.fromEntries(SUMS.map((name) => [name, { type, column: { defaultTo: 0 } }]));
 
 /**
- * One row a webhook and hour of UTC in which it was tried; `hour` is its beginning, in epoch
- * milliseconds. `sent` and `failed` count attempts, `ended_sent` and `ended_failed` what became of
- * deliveries by them, `span_…` the response times of the attempts that were answered. No ids: a counter
- * of ids would run out.
+ * One row a webhook and hour of UTC (its beginning, epoch milliseconds) in which it was tried. `sent` and
+ * `failed` count attempts, `ended_sent` and `ended_failed` what became of deliveries by them, `span_…` the
+ * response times of those that were answered. No ids: a counter of ids would run out.
  */
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
   attributes: {
     webhook_id: { type: 'integer' },
     hour: { type: 'biginteger' },
-    ...Object.fromEntries(SUMS.map((name) => [name, count()])),
+    ...sums('integer'),
   },
   indexes: [
     { name: 'sb_rollup_webhook', columns: ['webhook_id', 'hour'], type: 'unique' },
@@ -78,23 +74,12 @@ export const rollupsTable: PlainTable = {
  */
 export const totalsTable: PlainTable = {
   tableName: TOTALS_TABLE,
-  attributes: {
-    part: { type: 'integer' },
-    ...Object.fromEntries(
-      SUMS.map((name): [string, Column] => [name, { type: 'biginteger', column: { defaultTo: 0 } }])
-    ),
-  },
+  attributes: { part: { type: 'integer' }, ...sums('biginteger') },
   indexes: [{ name: 'sb_total_part', columns: ['part'], type: 'unique' }],
 };
 
-/** An attempt of a real delivery; tests never count. */
-export interface RolledAttempt {
+interface RolledAttempt extends CountedAttempt {
   webhookId: number;
-  /** When it ended, epoch milliseconds. */
-  at: number;
-  ok: boolean;
-  /** The delivery's final status, if the attempt ended it. */
-  ended: 'sent' | 'failed' | null;
   /** Milliseconds until the receiver had answered; null if it did not. */
   answeredIn: number | null;
 }
@@ -144,8 +129,7 @@ export const addToRollups = async (db: Db, attempts: readonly RolledAttempt[]): 
   const rows = summed(attempts).sort(
     (a, b) => (a.webhook_id ?? 0) - (b.webhook_id ?? 0) || (a.hour ?? 0) - (b.hour ?? 0)
   );
-  const name = { name: ROLLUPS_TABLE, schema: db.schema };
-  await db.dialect.addRows(db.knex, name, ['webhook_id', 'hour'], rows);
+  await db.insert(ROLLUPS_TABLE, rows, { unique: ['webhook_id', 'hour'], then: 'add' });
 };
 
 const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup => {
@@ -159,78 +143,50 @@ const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup
   };
 };
 
-/** Hours of some webhooks, from that of a time on. */
-export const readRollups = async (
-  app: App,
-  webhooks: { from: number; to: number },
-  since: number
-): Promise<Rollup[]> => {
-  const rows = (await rollups(await app.db.current())
-    .where('hour', '>=', hourOf(since))
-    .whereBetween('webhook_id', [webhooks.from, webhooks.to])
-    .orderBy(['hour', 'webhook_id'])) as Record<string, number | string | null>[];
-  return rows.map(toRollup);
-};
+interface HoursQuery {
+  /** From the hour of this time on, up to another one if there is one; epoch milliseconds. */
+  since: number;
+  before?: number;
+  /** Ids, both included; else of all webhooks together: `webhookId` is 0 then. */
+  webhooks?: { from: number; to: number };
+  /** The sums of all together that are asked for. */
+  sums?: readonly string[];
+}
 
-/** Deliveries that ended in each hour since a time, of all webhooks together. */
-export const readEndedByHour = async (
-  app: App,
-  since: number
-): Promise<Pick<Rollup, 'hour' | 'ended'>[]> => {
-  const rows = (await rollups(await app.db.current())
-    .select('hour')
-    .sum({ ended_sent: 'ended_sent', ended_failed: 'ended_failed' })
-    .where('hour', '>=', hourOf(since))
-    .groupBy('hour')
-    .orderBy('hour')) as Record<string, number | string | null>[];
-  return rows.map(toRollup).map(({ hour, ended }) => ({ hour, ended }));
-};
-
-/**
- * The hours from that of a time up to another one, oldest first: of one webhook, or of all together
- * (`webhookId` is 0 then).
- */
+/** The counts of hours, oldest first. */
 export const readHours = async (
   app: App,
-  { webhook, since, before }: { webhook?: number; since: number; before: number }
+  { since, before, webhooks, sums = SUMS }: HoursQuery
 ): Promise<Rollup[]> => {
   const query = rollups(await app.db.current())
     .where('hour', '>=', hourOf(since))
-    .where('hour', '<', before)
     .orderBy('hour');
-  if (webhook !== undefined) query.where({ webhook_id: webhook });
-  else {
-    query
-      .select('hour')
-      .sum(Object.fromEntries(SUMS.map((name) => [name, name])))
-      .groupBy('hour');
+  if (before !== undefined) query.where('hour', '<', before);
+  if (webhooks) {
+    query.whereBetween('webhook_id', [webhooks.from, webhooks.to]).orderBy('webhook_id');
+  } else {
+    const sum = Object.fromEntries(sums.map((name) => [name, name]));
+    query.select('hour').sum(sum).groupBy('hour');
   }
-  return ((await query) as Record<string, number | string | null>[]).map(toRollup);
+  return ((await query) as Parameters<typeof toRollup>[0][]).map(toRollup);
 };
 
-/** All counts ever, of all webhooks together. */
-type Totals = Omit<Rollup, 'webhookId' | 'hour'>;
-
-/** With one statement: between two, rows could go from one table into the other. */
-export const readTotals = async (app: App): Promise<Totals> => {
-  const schema = app.db.schema;
+/** All counts ever, in one statement: between two, rows could go from one table into the other. */
+export const readTotals = async (app: App): Promise<Omit<Rollup, 'webhookId' | 'hour'>> => {
+  const { schema } = app.db;
   const sums = SUMS.map((name) => `COALESCE(SUM(${name}), 0) AS ${name}`).join(', ');
   const both = SUMS.map((name) => `r.${name} + t.${name} AS ${name}`).join(', ');
   const db = await app.db.current();
-  const answer: unknown = await db.raw(
+  const [row = {}] = await db.rows<Row>(
     `SELECT ${both} FROM (SELECT ${sums} FROM ??) r CROSS JOIN (SELECT ${sums} FROM ??) t`,
     [qualified({ name: ROLLUPS_TABLE, schema }), qualified({ name: TOTALS_TABLE, schema })]
   );
-  const { attempts, ended, responseTimes } = toRollup(rowsOf<Row>(answer)[0] ?? {});
-  return { attempts, ended, responseTimes };
+  return toRollup(row);
 };
 
 const FOLD_AT_ONCE = 500;
 
-/**
- * Removes up to 500 rollups, of one webhook or of one hour, and adds them to the totals in the same
- * transaction. @returns how many there were
- */
+/** Removes up to 500 rollups of a webhook or an hour, and adds them to the totals. @returns how many there were */
 const fold = (app: App, only: { webhook_id: number } | { hour: number }): Promise<number> =>
   app.db.retrying(async (tx) => {
     const these = (): Knex.QueryBuilder => rollups(tx).where(only);
@@ -247,8 +203,7 @@ const fold = (app: App, only: { webhook_id: number } | { hour: number }): Promis
       .delete();
     const sumOf = (name: string): number => valuesOf(name).reduce((sum, one) => sum + one, 0);
     const total = { part: 0, ...Object.fromEntries(SUMS.map((name) => [name, sumOf(name)])) };
-    const name = { name: TOTALS_TABLE, schema: app.db.schema };
-    await app.db.dialect.addRows(tx.knex, name, ['part'], [total]);
+    await tx.insert(TOTALS_TABLE, [total], { unique: ['part'], then: 'add' });
     return going.length;
   });
 
@@ -256,7 +211,6 @@ const foldAll = async (app: App, only: Parameters<typeof fold>[1]): Promise<void
   while ((await fold(app, only)) === FOLD_AT_ONCE) await nextTurn();
 };
 
-/** Removes the counts of a deleted webhook. */
 export const removeRollupsOf = (app: App, webhook: number): Promise<void> =>
   foldAll(app, { webhook_id: webhook });
 

@@ -6,13 +6,13 @@ import {
   HEALTH_STATES,
 } from '../../../../shared/contracts/webhooks';
 import { foreignInput, foreignOutput, foreignText, offerTool } from '../../http/assistant-tools';
-import { parseInput } from '../../http/validation';
+import { definedOf, parseInput } from '../../http/validation';
 import type { FailureCause } from '../../net/http-client';
-import { isDeliveryId } from '../deliveries/log-filter';
-import { DeliveriesService } from './deliveries-service';
+import { Refused } from '../../runtime/refusal';
+import { getDelivery, readLog } from './deliveries';
 import { logQuery, recoveryPreviewInput, subjectType } from './inputs';
-import { recoveryOutput } from './outputs';
-import { RecoveriesService } from './recoveries-service';
+import { deliveryOutput, recoveryOutput, recoveryPreviewOutput, webhookOutput } from './outputs';
+import { previewRecovery, startPreview } from './recoveries';
 import { WebhooksService } from './webhooks-service';
 import type { App } from '../../app';
 
@@ -56,19 +56,16 @@ const STATUS_TEXTS: Readonly<Record<number, string>> = {
   410: 'this address is gone for good. Enter the new one or delete the webhook.',
   429: 'it was asked too often.',
 };
-
-const ofStatus = (status: number): string =>
-  `The receiver answered ${status}: ${
-    STATUS_TEXTS[status] ??
-    (status >= 500
-      ? 'it broke down while it handled the event. Its own log says why.'
-      : 'only an answer from 200 to 299 counts as received.')
-  }`;
+const BROKEN = 'it broke down while it handled the event. Its own log says why.';
+const UNCOUNTED = 'only an answer from 200 to 299 counts as received.';
 
 /** A cause as the log has it, in words; null for one that says enough by itself. */
 export const causeText = (cause: string): string | null => {
   const [, status] = /^http_(\d{3})$/.exec(cause) ?? [];
-  if (status) return ofStatus(Number(status));
+  if (status) {
+    const other = Number(status) >= 500 ? BROKEN : UNCOUNTED;
+    return `The receiver answered ${status}: ${STATUS_TEXTS[Number(status)] ?? other}`;
+  }
   return Object.hasOwn(TEXTS, cause) ? (TEXTS[cause] ?? null) : null;
 };
 
@@ -102,21 +99,13 @@ const findInput = z.strictObject({
 });
 
 /** A delivery without what was sent and answered: that may be long. */
-const found = z.object({
-  id,
-  delivery_id: text,
-  webhook_id: id,
-  event: text,
-  subject: z.object({ type: text, id: text, label: foreignOutput }).nullable(),
-  state: z.enum(DELIVERY_STATES),
-  replayed: z.boolean(),
-  tries: z.number().int(),
-  error: text.nullable(),
-  response_code: z.number().int().nullable(),
-  created_at: text,
-  next_attempt_at: text.nullable(),
-  finished_at: text.nullable(),
-});
+const found = deliveryOutput
+  .omit({ status: true, first_attempt_at: true, duration_ms: true })
+  .omit({ request: true, answer: true, attempts: true })
+  .extend({
+    subject: z.object({ type: text, id: text, label: foreignOutput }).nullable(),
+    response_code: z.number().int().nullable(),
+  });
 
 const findOutput = z.object({
   deliveries: z.array(found),
@@ -143,24 +132,13 @@ const explainOutput = z.object({
     })
   ),
   last_answer: foreignOutput,
-  webhook: z.object({
-    id,
-    name: text,
-    url: text,
-    active: z.boolean(),
-    disabled_reason: text.nullable(),
-    health: z.enum(HEALTH_STATES),
-    failing_since: text.nullable(),
-    paused_until: text.nullable(),
-  }),
-});
-
-const previewOutput = z.object({
-  preview_id: text,
-  matching: z.number().int(),
-  by_webhook: z.array(z.object({ webhook_id: id, count: z.number().int() })),
-  oldest_at: text.nullable(),
-  sample: z.array(found),
+  webhook: webhookOutput
+    .pick({ id: true, name: true, url: true, active: true, disabled_reason: true })
+    .extend({
+      health: z.enum(HEALTH_STATES),
+      failing_since: text.nullable(),
+      paused_until: text.nullable(),
+    }),
 });
 
 /** The schema leaves out whatever else a delivery has. */
@@ -174,20 +152,15 @@ const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => {
 };
 
 /** Values as a query string has them. */
-const asQuery = (input: Readonly<Record<string, unknown>>): Record<string, string> =>
+const asQuery = (input: object): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(input).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name, String(value)]]
-    )
+    Object.entries(definedOf(input)).map(([name, value]) => [name, String(value)])
   );
 
 /** Tools for assistants about deliveries: as the routes, for users who may use those. */
 export const offerWebhookTools = (app: App): void => {
-  const deliveries = new DeliveriesService(app);
-  const recoveries = new RecoveriesService(app);
-
-  const whileOn = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (await app.modules.isEnabled('webhooks')) return work();
+  const requireOn = async (): Promise<void> => {
+    if (await app.modules.isEnabled('webhooks')) return;
     throw new errors.ApplicationError('The module Webhooks is switched off.');
   };
 
@@ -199,17 +172,14 @@ export const offerWebhookTools = (app: App): void => {
     action: 'webhooks.read',
     input: findInput,
     output: findOutput,
-    run: ({ include_foreign_text: foreign, ...input }) =>
-      whileOn(async () => {
-        const { data, meta } = await deliveries.read(parseInput(logQuery, asQuery(input)));
-        const { next_cursor, total, total_capped } = meta;
-        return {
-          deliveries: data.map((one) => toFound(one, foreign)),
-          next_cursor,
-          total,
-          total_capped,
-        };
-      }),
+    run: async ({ include_foreign_text: foreign, ...input }) => {
+      await requireOn();
+      const { data, meta } = await readLog(app, parseInput(logQuery, asQuery(input)));
+      return findOutput.parse({
+        deliveries: data.map((one) => toFound(one, foreign)),
+        ...meta,
+      });
+    },
   });
 
   offerTool(app, {
@@ -220,26 +190,24 @@ export const offerWebhookTools = (app: App): void => {
     action: 'webhooks.read',
     input: explainInput,
     output: explainOutput,
-    run: ({ delivery_id: given, include_foreign_text: foreign }) =>
-      whileOn(async () => {
-        const isRow = /^[1-9]\d{0,9}$/.test(given);
-        if (!isRow && !isDeliveryId(given)) throw new errors.NotFoundError('Delivery not found');
-        const delivery = await deliveries.get(isRow ? Number(given) : given.toLowerCase());
-        const webhook = await new WebhooksService(app).get(delivery.webhook_id);
-        const { health } = webhook;
-        return explainOutput.parse({
-          delivery: toFound(delivery, foreign),
-          explanation: delivery.error === null ? null : causeText(delivery.error),
-          attempts: delivery.attempts
-            .slice(-ATTEMPTS_SHOWN)
-            .map((one) => ({ ...one, response_code: one.answer?.status ?? null })),
-          last_answer:
-            foreign && delivery.answer
-              ? foreignText(delivery.answer.body.slice(0, ANSWER_SHOWN))
-              : null,
-          webhook: { ...webhook, ...health, health: health.state },
-        });
-      }),
+    run: async ({ delivery_id: given, include_foreign_text: foreign }) => {
+      await requireOn();
+      const delivery = await getDelivery(app, given);
+      const webhook = await new WebhooksService(app).get(delivery.webhook_id);
+      const { health } = webhook;
+      return explainOutput.parse({
+        delivery: toFound(delivery, foreign),
+        explanation: delivery.error === null ? null : causeText(delivery.error),
+        attempts: delivery.attempts
+          .slice(-ATTEMPTS_SHOWN)
+          .map((one) => ({ ...one, response_code: one.answer?.status ?? null })),
+        last_answer:
+          foreign && delivery.answer
+            ? foreignText(delivery.answer.body.slice(0, ANSWER_SHOWN))
+            : null,
+        webhook: { ...webhook, ...health, health: health.state },
+      });
+    },
   });
 
   offerTool(app, {
@@ -260,14 +228,14 @@ export const offerWebhookTools = (app: App): void => {
       }),
       include_foreign_text: foreignInput,
     }),
-    output: previewOutput,
-    run: ({ filter, include_foreign_text: foreign }, may) =>
-      whileOn(async () => {
-        const input = parseInput(recoveryPreviewInput, { filter });
-        const { sample, ...preview } = await recoveries.preview(input.filter);
-        const shown = may('webhooks.read') ? sample.map((one) => toFound(one, foreign)) : [];
-        return { ...preview, sample: shown };
-      }),
+    output: recoveryPreviewOutput.extend({ sample: z.array(found) }),
+    run: async ({ filter, include_foreign_text: foreign }, may) => {
+      await requireOn();
+      const input = parseInput(recoveryPreviewInput, { filter });
+      const { sample, ...preview } = await previewRecovery(app, input.filter);
+      const shown = may('webhooks.read') ? sample.map((one) => toFound(one, foreign)) : [];
+      return { ...preview, sample: shown };
+    },
   });
 
   offerTool(app, {
@@ -278,11 +246,11 @@ export const offerWebhookTools = (app: App): void => {
     action: 'webhooks.update',
     input: z.strictObject({ preview_id: text }),
     output: recoveryOutput,
-    run: ({ preview_id: preview }) =>
-      whileOn(async () => {
-        const started = await recoveries.startPreview(preview);
-        if (typeof started !== 'string') return started;
-        throw new errors.ApplicationError('This preview was started before. Make another one.');
-      }),
+    run: async ({ preview_id: preview }) => {
+      await requireOn();
+      const begun = await startPreview(app, preview);
+      if (begun instanceof Refused) throw new errors.ApplicationError(begun.refusal.message);
+      return begun;
+    },
   });
 };

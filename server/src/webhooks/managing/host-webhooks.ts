@@ -29,16 +29,10 @@ const COUNTERPARTS: ReadonlyMap<string, string> = new Map([
   ['media.delete', 'media.deleted'],
 ]);
 
-/** A part of a webhook that is not copied, and why. */
-interface LeftOut {
-  name: string;
-  reason: string;
-}
-
-/** The result of mapping a webhook's events or headers. */
 interface Mapped<Kept> {
   kept: Kept;
-  leftOut: LeftOut[];
+  /** Parts that are not copied, and why. */
+  leftOut: { name: string; reason: string }[];
 }
 
 const whyNot = (event: string): string => {
@@ -54,7 +48,7 @@ export const mapEvents = (
   isOffered: (event: string) => boolean
 ): Mapped<string[]> => {
   const kept = new Set<string>();
-  const leftOut: LeftOut[] = [];
+  const leftOut: Mapped<unknown>['leftOut'] = [];
   for (const event of new Set(events.map(String))) {
     const here = COUNTERPARTS.get(event);
     if (here !== undefined && isOffered(here)) kept.add(here);
@@ -80,7 +74,7 @@ export const mapHeaders = (
     ...Object.entries(own),
   ];
   const kept: [string, string][] = [];
-  const leftOut: LeftOut[] = [];
+  const leftOut: Mapped<unknown>['leftOut'] = [];
   for (const [name, value] of all) {
     const text = String(value ?? '');
     const [problem] = judgeHeaders({ [name]: text });
@@ -102,45 +96,8 @@ const CHANGES: readonly string[] = [
   'A delivery not answered with 2xx within 10 seconds is retried with the same id. Ignore ids you have already handled.',
 ];
 
-interface HostWebhookStore {
-  findWebhooks(): Promise<HostWebhook[]>;
-}
-
-/** Which of the host's webhooks it is about. */
-interface Named {
-  host_webhook: string;
-  name: string;
-  url: string;
-}
-
-interface WithoutCounterpart {
-  no_counterpart: { event: string; reason: string }[];
-}
-
-interface CopiedWebhook extends Named, WithoutCounterpart {
-  id: number;
-  events: string[];
-  /** Names alone. */
-  headers: string[];
-  headers_left_out: LeftOut[];
-  /** The copy's secret; shown again only to users who may reveal it. */
-  secret: string | null;
-}
-
-/** The result of copying the host's webhooks, each of which is in one of the lists. */
-interface HostCopy {
-  copied: CopiedWebhook[];
-  /** Webhooks that exist here with that name and address. */
-  present: (Named & { id: number })[];
-  /** None of its events has a counterpart. */
-  skipped: (Named & WithoutCounterpart)[];
-  /** Webhooks that are invalid here: their address is refused, say. */
-  refused: (Named & { reason: string })[];
-  /** Changes that a receiver will notice. */
-  changes: readonly string[];
-}
-
-const isPresent = async (app: App, { name, url }: Named): Promise<number | undefined> => {
+/** The id of the webhook here that has a name and an address. */
+const findPresent = async (app: App, name: string, url: string): Promise<number | undefined> => {
   const db = await app.db.current();
   const rows = (await db
     .table(WEBHOOKS_TABLE)
@@ -157,58 +114,48 @@ const defaultHeaders = (app: App): Record<string, unknown> => {
   return isRecord(given) ? given : {};
 };
 
+/** Makes a webhook here of one of the host's. @returns the list of the result that has it, and its entry */
+const copyOne = async (app: App, one: HostWebhook, offered: ReadonlySet<string>) => {
+  const name = String(one.name ?? '').trim();
+  const url = String(one.url ?? '').trim();
+  const named = { host_webhook: String(one.id), name, url };
+  const present = await findPresent(app, name, url);
+  if (present !== undefined) return ['present', { ...named, id: present }] as const;
+  const events = mapEvents(one.events ?? [], (event) => offered.has(event));
+  const no_counterpart = events.leftOut.map(({ name: event, reason }) => ({ event, reason }));
+  if (events.kept.length === 0) return ['skipped', { ...named, no_counterpart }] as const;
+  const headers = mapHeaders(one.headers ?? {}, defaultHeaders(app));
+  const given = { name, url, events: events.kept, headers: headers.kept, active: false };
+  try {
+    const input = await parseWithRules(createWebhookInput, given, webhookRules(app));
+    const made = await new WebhooksService(app).create(input);
+    const { id, secret = null } = made;
+    const shown = { id, events: made.events, headers: made.header_names, secret };
+    const headers_left_out = headers.leftOut;
+    return ['copied', { ...named, ...shown, no_counterpart, headers_left_out }] as const;
+  } catch (error) {
+    if (!(error instanceof errors.ValidationError)) throw error;
+    return ['refused', { ...named, reason: error.message }] as const;
+  }
+};
+
 /**
- * Makes webhooks here of the host's own, each inactive, with its events and headers. The host's stay as
- * they are; one that is here already, by its name and address, is left alone. docs/from-strapi-webhooks.md
+ * Makes webhooks here of the host's own, each inactive; the host's, and one that is here already by its name and
+ * address, stay as they are. docs/from-strapi-webhooks.md
+ * @returns each in one of four lists: `copied` with its secret, which only users who may reveal it see again,
+ * `present`, `skipped` if none of its events has a counterpart, `refused` if it is invalid here; and `changes`
  */
-export const copyHostWebhooks = async (app: App): Promise<HostCopy> => {
-  const store = app.strapi.get('webhookStore') as unknown as HostWebhookStore;
-  const offered = new Set((await chooseableEvents(app)).map(({ event }) => event));
-  const webhooks = new WebhooksService(app);
-  const result: HostCopy = {
-    copied: [],
-    present: [],
-    skipped: [],
-    refused: [],
-    changes: CHANGES,
+export const copyHostWebhooks = async (app: App) => {
+  const store = app.strapi.get('webhookStore') as unknown as {
+    findWebhooks(): Promise<HostWebhook[]>;
   };
+  const offered = new Set((await chooseableEvents(app)).map(({ event }) => event));
+  type Lists = Record<'copied' | 'present' | 'skipped' | 'refused', object[]>;
+  const lists: Lists = { copied: [], present: [], skipped: [], refused: [] };
   const theirs = await store.findWebhooks();
   for (const one of theirs.sort((a, b) => Number(a.id) - Number(b.id))) {
-    const named = {
-      host_webhook: String(one.id),
-      name: String(one.name ?? '').trim(),
-      url: String(one.url ?? '').trim(),
-    };
-    const present = await isPresent(app, named);
-    if (present !== undefined) {
-      result.present.push({ ...named, id: present });
-      continue;
-    }
-    const events = mapEvents(one.events ?? [], (event) => offered.has(event));
-    const noCounterpart = events.leftOut.map(({ name, reason }) => ({ event: name, reason }));
-    if (events.kept.length === 0) {
-      result.skipped.push({ ...named, no_counterpart: noCounterpart });
-      continue;
-    }
-    const headers = mapHeaders(one.headers ?? {}, defaultHeaders(app));
-    try {
-      const { name, url } = named;
-      const given = { name, url, events: events.kept, headers: headers.kept, active: false };
-      const input = await parseWithRules(createWebhookInput, given, webhookRules(app));
-      const made = await webhooks.create(input);
-      result.copied.push({
-        ...named,
-        id: made.id,
-        events: made.events,
-        headers: made.header_names,
-        secret: made.secret ?? null,
-        no_counterpart: noCounterpart,
-        headers_left_out: headers.leftOut,
-      });
-    } catch (error) {
-      if (!(error instanceof errors.ValidationError)) throw error;
-      result.refused.push({ ...named, reason: error.message });
-    }
+    const [list, entry] = await copyOne(app, one, offered);
+    lists[list].push(entry);
   }
-  return result;
+  return { ...lists, changes: CHANGES };
 };

@@ -38,12 +38,8 @@ export const ordering = z.enum(WEBHOOK_ORDERINGS);
 export const filter = z.record(z.string(), z.unknown());
 const headers = z.record(z.string(), z.string()).superRefine((given, ctx) => {
   for (const { name, wrong } of judgeHeaders(given)) {
-    const { message, code, values } = wrong;
-    ctx.addIssue({
-      code: 'custom',
-      path: name === null ? [] : [name],
-      ...coded(message, code, values),
-    });
+    const path = name === null ? [] : [name];
+    ctx.addIssue({ code: 'custom', path, ...coded(wrong.message, wrong.code, wrong.values) });
   }
 });
 
@@ -105,7 +101,6 @@ export const testInput = z.strictObject({
   event: z.string().min(1).max(EVENT_NAME_MAX).optional(),
 });
 
-/** Sort keys of the list of webhooks. */
 const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
 
 export const webhooksQuery = z.object({
@@ -131,7 +126,6 @@ const time = z
 const isState = (text: string): text is DeliveryState =>
   (DELIVERY_STATES as readonly string[]).includes(text);
 
-/** The filters of the log; docs/contract-webhooks.md#the-log-of-deliveries. */
 /** A kind of CRM record, or the uid of a content type that `sources.entries` names. */
 export const subjectType = z.union([
   z.enum(SUBJECT_TYPES),
@@ -140,6 +134,7 @@ export const subjectType = z.union([
     .meta({ examples: ['api::article.article'] }),
 ]);
 
+/** The filters of the log; docs/contract-webhooks.md#the-log-of-deliveries. */
 const logFilters = {
   event: z.string().max(EVENT_NAME_MAX).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
@@ -159,6 +154,7 @@ const logFilters = {
   from: time.optional(),
   to: time.optional(),
   q: z.string().trim().min(1).max(255).optional(),
+  recovery: idText('a recovery').optional(),
 };
 
 /** The id of a row in a body, where it may be a number. */
@@ -169,14 +165,12 @@ const idValue = (what: string) =>
     .pipe(idText(what));
 
 const webhookFilter = { webhook: idText('a webhook').optional() };
-const recoveryOfLog = { recovery: idText('a recovery').optional() };
 
-export const deliveriesQuery = z.object({ ...pageQuery, ...logFilters, ...recoveryOfLog });
+export const deliveriesQuery = z.object({ ...pageQuery, ...logFilters });
 
 export const logQuery = z.object({
   ...webhookFilter,
   ...logFilters,
-  ...recoveryOfLog,
   ...limitQuery,
   cursor: z
     .string()
@@ -186,7 +180,7 @@ export const logQuery = z.object({
     .optional(),
 });
 
-export const causesQuery = z.object({ ...webhookFilter, ...logFilters, ...recoveryOfLog });
+export const causesQuery = z.object({ ...webhookFilter, ...logFilters });
 
 /** Deliveries that a recovery may name. */
 const IDS_AT_MOST = 500;
@@ -205,10 +199,7 @@ const deliveryIdValue = z.union([
     .pipe(z.string()),
 ]);
 
-/**
- * The deliveries that a recovery sends again: the filters of the log, and deliveries by their ids. A
- * filter that is misspelt must not leave everything.
- */
+/** The filters of the log, and deliveries by their ids. Strict: a misspelt filter must not leave everything. */
 const recoveryFilter = z.strictObject({
   ...logFilters,
   state: z.enum(DELIVERY_STATES).optional(),
@@ -244,13 +235,9 @@ export const replayInput = z
     events: events.optional(),
     dry_run: z.boolean().default(false),
   })
-  .superRefine(({ from, to }, ctx) => {
-    if (Date.parse(from) < Date.parse(to)) return;
-    ctx.addIssue({
-      code: 'custom',
-      path: ['to'],
-      ...coded('must be later than from', 'before_from'),
-    });
+  .refine(({ from, to }) => Date.parse(from) < Date.parse(to), {
+    path: ['to'],
+    ...coded('must be later than from', 'before_from'),
   });
 
 export const journalQuery = z.object({

@@ -11,22 +11,16 @@ import { payload, ordering, filter, subjectType } from './inputs';
 /** zod schemas of what the management routes answer, as `strapi openapi generate` reads them. */
 
 const isoDate = z.string();
-const nullable = <T extends z.ZodType>(type: T) => type.nullable();
 
 const healthOutput = z.object({
   state: z.enum(HEALTH_STATES),
-  failing_since: nullable(isoDate),
-  paused_until: nullable(isoDate),
+  failing_since: isoDate.nullable(),
+  paused_until: isoDate.nullable(),
   waiting: z.number().int(),
   failing: z.number().int(),
   /** Only if the webhook is off, and in the answer that switches one on. */
-  waiting_since: nullable(isoDate).optional(),
-  oldest_at: nullable(isoDate).optional(),
-});
-
-const disabledBecause = z.object({
-  code: z.enum(DISABLED_CODES),
-  values: z.record(z.string(), z.number()),
+  waiting_since: isoDate.nullable().optional(),
+  oldest_at: isoDate.nullable().optional(),
 });
 
 export const webhookOutput = z.object({
@@ -35,18 +29,20 @@ export const webhookOutput = z.object({
   url: z.string(),
   events: z.array(z.string()),
   active: z.boolean(),
-  disabled_reason: nullable(z.string()),
-  disabled_because: nullable(disabledBecause),
-  disabled_at: nullable(isoDate),
+  disabled_reason: z.string().nullable(),
+  disabled_because: z
+    .object({ code: z.enum(DISABLED_CODES), values: z.record(z.string(), z.number()) })
+    .nullable(),
+  disabled_at: isoDate.nullable(),
   consecutive_failures: z.number().int(),
   payload,
-  filter: nullable(filter),
-  rate_per_second: nullable(z.number()),
-  concurrency: nullable(z.number().int()),
+  filter: filter.nullable(),
+  rate_per_second: z.number().nullable(),
+  concurrency: z.number().int().nullable(),
   ordering,
   header_names: z.array(z.string()),
-  previous_secret_until: nullable(isoDate),
-  answered_since_rotation: nullable(z.boolean()),
+  previous_secret_until: isoDate.nullable(),
+  answered_since_rotation: z.boolean().nullable(),
   health: healthOutput,
   created_at: isoDate,
   updated_at: isoDate,
@@ -54,8 +50,8 @@ export const webhookOutput = z.object({
 
 export const webhookWithSecretOutput = webhookOutput.extend({
   /** Absent for users who may not reveal secrets. */
-  secret: nullable(z.string()).optional(),
-  headers: z.record(z.string(), nullable(z.string())).optional(),
+  secret: z.string().nullable().optional(),
+  headers: z.record(z.string(), z.string().nullable()).optional(),
 });
 
 const answerOutput = z.object({
@@ -72,25 +68,25 @@ export const deliveryOutput = z.object({
   delivery_id: z.string(),
   webhook_id: z.number().int(),
   event: z.string(),
-  subject: nullable(z.object({ type: subjectType, id: z.string(), label: z.string() })),
+  subject: z.object({ type: subjectType, id: z.string(), label: z.string() }).nullable(),
   status: z.enum(DELIVERY_STATUSES),
   state: z.enum(DELIVERY_STATES),
   replayed: z.boolean(),
   tries: z.number().int(),
-  first_attempt_at: nullable(isoDate),
-  next_attempt_at: nullable(isoDate),
+  first_attempt_at: isoDate.nullable(),
+  next_attempt_at: isoDate.nullable(),
   created_at: isoDate,
-  finished_at: nullable(isoDate),
+  finished_at: isoDate.nullable(),
   request: z.object({ ...sentHeaders, body: z.string() }),
-  answer: nullable(answerOutput),
-  error: nullable(z.string()),
-  duration_ms: nullable(z.number().int()),
+  answer: answerOutput.nullable(),
+  error: z.string().nullable(),
+  duration_ms: z.number().int().nullable(),
   attempts: z.array(
     z.object({
       at: isoDate,
       request: z.object(sentHeaders),
-      answer: nullable(answerOutput),
-      error: nullable(z.string()),
+      answer: answerOutput.nullable(),
+      error: z.string().nullable(),
       duration_ms: z.number().int(),
       manual: z.boolean(),
     })
@@ -105,7 +101,7 @@ export const recoveryOutput = z.object({
   sent: z.number().int(),
   failed: z.number().int(),
   created_at: isoDate,
-  finished_at: nullable(isoDate),
+  finished_at: isoDate.nullable(),
 });
 
 export const replayOutput = z.union([z.object({ matching: z.number().int() }), recoveryOutput]);
@@ -114,20 +110,20 @@ export const recoveryPreviewOutput = z.object({
   preview_id: z.string(),
   matching: z.number().int(),
   by_webhook: z.array(z.object({ webhook_id: z.number().int(), count: z.number().int() })),
-  oldest_at: nullable(isoDate),
+  oldest_at: isoDate.nullable(),
   sample: z.array(deliveryOutput),
 });
 
 export const testOutput = z.object({
   ok: z.boolean(),
-  response_code: nullable(z.number().int()),
-  error: nullable(z.string()),
+  response_code: z.number().int().nullable(),
+  error: z.string().nullable(),
   duration_ms: z.number().int(),
   delivery_id: z.string(),
 });
 
 export const secretOutput = z.object({ secret: z.string() });
-export const revealedSecretOutput = z.object({ secret: nullable(z.string()) });
+export const revealedSecretOutput = z.object({ secret: z.string().nullable() });
 
 export const filterPreviewOutput = z.object({
   matched: z.number().int(),
@@ -135,7 +131,7 @@ export const filterPreviewOutput = z.object({
   samples: z.array(
     z.object({
       event: z.string(),
-      delivery_id: nullable(z.string()),
+      delivery_id: z.string().nullable(),
       matched: z.boolean(),
       data: z.unknown(),
     })
@@ -146,21 +142,19 @@ export const eventOutput = z.object({
   event: z.string(),
   label: z.string(),
   group: z.string(),
-  module: nullable(z.string()),
-  description: nullable(z.string()),
-  schema: nullable(z.record(z.string(), z.unknown())),
+  module: z.string().nullable(),
+  description: z.string().nullable(),
+  schema: z.record(z.string(), z.unknown()).nullable(),
   example: z.unknown(),
 });
-
-const searchedFrom = nullable(isoDate);
 
 export const logOutput = z.object({
   data: z.array(deliveryOutput),
   meta: z.object({
-    next_cursor: nullable(z.string()),
+    next_cursor: z.string().nullable(),
     total: z.number().int(),
     total_capped: z.boolean(),
-    searched_from: searchedFrom.optional(),
+    searched_from: isoDate.nullable().optional(),
   }),
 });
 
@@ -187,7 +181,7 @@ export const causesOutput = z.object({
       last_at: isoDate,
     })
   ),
-  meta: z.object({ searched_from: searchedFrom }),
+  meta: z.object({ searched_from: isoDate.nullable() }),
 });
 
 export const pageOf = <T extends z.ZodType>(row: T) =>
@@ -201,6 +195,6 @@ export const pageOf = <T extends z.ZodType>(row: T) =>
         total: z.number().int(),
         total_capped: z.boolean().optional(),
       }),
-      searched_from: searchedFrom.optional(),
+      searched_from: isoDate.nullable().optional(),
     }),
   });

@@ -1,114 +1,52 @@
 import { errors, z } from '@strapi/utils';
 import type { Context } from 'koa';
-import type { Delivery, Recovery } from '../../../../shared/contracts/webhooks';
+import type { Delivery } from '../../../../shared/contracts/webhooks';
 import { adminPolicies, inData } from '../../access/admin-actions';
 import { maySee } from '../../access/current-admin-user';
 import type { App } from '../../app';
 import type { FeatureRoutes } from '../../feature';
-import { conflict, controllersOf, endpoint, type Endpoints, handledBy } from '../../http/endpoint';
+import { controllersOf, endpoint, type Endpoints, handledBy } from '../../http/endpoint';
 import { forbidStoring } from '../../http/guarded-route';
 import { listQuery } from '../../http/pagination';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
-import { requireModule } from '../../modules';
-import { moduleName } from '../../modules/modules';
-import { codeOf, type Refusal, refusal } from '../../runtime/refusal';
+import { contentRoutes, requireModule } from '../../modules';
+import { Refused } from '../../runtime/refusal';
 import { chooseableEvents } from '../catalogue';
-import { isDeliveryId } from '../deliveries/log-filter';
 import { readJournal } from '../journal';
-import type { Unsent } from './by-hand';
-import {
-  DeliveriesService,
-  judgeTriedEvent,
-  previewFilter,
-  type Unmoved,
-} from './deliveries-service';
-import {
-  causesQuery,
-  createWebhookInput,
-  deliveriesQuery,
-  filterPreviewInput,
-  journalQuery,
-  logQuery,
-  recoveryInput,
-  recoveryPreviewInput,
-  replayInput,
-  rotateInput,
-  testInput,
-  updateWebhookInput,
-  webhooksQuery,
-} from './inputs';
-import {
-  causesOutput,
-  deliveryOutput,
-  eventOutput,
-  filterPreviewOutput,
-  journalOutput,
-  logOutput,
-  pageOf,
-  recoveryOutput,
-  recoveryPreviewOutput,
-  replayOutput,
-  revealedSecretOutput,
-  secretOutput,
-  testOutput,
-  webhookOutput,
-  webhookWithSecretOutput,
-} from './outputs';
-import { RecoveriesService, type RecoveryRefusal, replay } from './recoveries-service';
+import * as deliveryLog from './deliveries';
+import * as inputs from './inputs';
+import * as outputs from './outputs';
+import * as sendingAgain from './recoveries';
 import { webhookRules, WebhooksService } from './webhooks-service';
 
 /** The table of docs/contract-webhooks.md#management-routes: what each route takes, answers and does. */
 
-const UNSENT: Readonly<Record<Unsent['unsent'], Refusal>> = {
-  'nobody sends': refusal(
-    'This process does not send, and no other one took this over: nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one of the nodes.',
-    'nobody_sends'
-  ),
-  'no answer': refusal(
-    'Another process took this over and has not said what came of it; the log of deliveries will.',
-    'no_answer'
-  ),
-};
-const UNDER_WAY = refusal(
-  'An attempt of this delivery is under way. Try again when it has ended.',
-  'under_way'
-);
-const FOREIGN = refusal(
-  'This delivery came from another site, and is not sent from here.',
-  'foreign'
-);
-const UNMOVED: Readonly<Record<Unmoved, Refusal>> = {
-  finished: refusal('This delivery is finished: nothing waits for it.', 'finished'),
-  held: UNDER_WAY,
-};
-const RECOVERY_REFUSALS: Readonly<Record<RecoveryRefusal, Refusal>> = {
-  used: refusal('This preview was started before. Make another one.', 'preview_used'),
-  ended: refusal('This recovery has ended.', 'recovery_ended'),
-};
 const JOURNAL_NEEDED =
   'A replay sends what the journal holds, so it needs the action journal.find.';
-const NO_JOURNAL = refusal(
+const NO_JOURNAL = new Refused(
   'The journal is off: set webhooks.journalDays in the options of the plugin to the days for which events are to be kept.',
   'no_journal'
 );
 
-/** Answers 503: it was not sent, or nobody says what came of it. */
-const unsent = (ctx: Context, { unsent: why }: Unsent): void =>
-  ctx.serviceUnavailable(UNSENT[why].message, codeOf(UNSENT[why]));
-
 /** A delivery as the caller may see it: a user who may send it again need not be allowed to read it. */
-const shownTo = async (app: App, ctx: Context, delivery: Delivery): Promise<Delivery> => {
-  if (await maySee(app, ctx, 'deliveries')) return delivery;
+const shownTo = async (
+  app: App,
+  ctx: Context,
+  delivery: Delivery | Refused
+): Promise<Delivery | Refused> => {
+  if (delivery instanceof Refused || (await maySee(app, ctx, 'deliveries'))) return delivery;
   const request = { url: '', headers: {}, body: '' };
   return { ...delivery, subject: null, request, answer: null, attempts: [] };
 };
 
 const byId = { params: { id: z.string().regex(/^[1-9]\d*$/) } };
+const ofDelivery = { ...byId, response: outputs.deliveryOutput };
+const ofRecovery = { ...byId, response: outputs.recoveryOutput };
 
 const webhooks = {
   findOne: endpoint(
     'GET /webhooks/:id',
-    { ...byId, response: webhookWithSecretOutput },
+    { ...byId, response: outputs.webhookWithSecretOutput },
     async ({ app, ctx, id }) => {
       const webhook = id('Webhook');
       if (!(await maySee(app, ctx, 'secrets'))) return new WebhooksService(app).get(webhook);
@@ -119,12 +57,12 @@ const webhooks = {
   update: ['PUT', 'PATCH'].map((method) =>
     endpoint(
       `${method} /webhooks/:id`,
-      { ...byId, body: updateWebhookInput, response: webhookOutput },
+      { ...byId, body: inputs.updateWebhookInput, response: outputs.webhookOutput },
       async ({ app, ctx, id }) => {
         const service = new WebhooksService(app);
         const before = await service.get(id('Webhook'));
         const rules = webhookRules(app, before);
-        const input = await parseWithRules(updateWebhookInput, ctx.request.body, rules);
+        const input = await parseWithRules(inputs.updateWebhookInput, ctx.request.body, rules);
         const mayMoveHeaders = await maySee(app, ctx, 'secrets');
         return service.update(before.id, input, { mayMoveHeaders });
       }
@@ -135,16 +73,15 @@ const webhooks = {
   ),
   test: endpoint(
     'POST /webhooks/:id/test',
-    { ...byId, body: testInput, response: testOutput },
-    async ({ app, ctx, id, body }) => {
+    { ...byId, body: inputs.testInput, response: outputs.testOutput },
+    ({ app, id, body }) => {
       const { event } = body();
-      const result = await new DeliveriesService(app).test(id('Webhook'), event);
-      return 'unsent' in result ? unsent(ctx, result) : result;
+      return deliveryLog.testNow(app, id('Webhook'), event);
     }
   ),
   revealSecret: endpoint(
     'GET /webhooks/:id/secret',
-    { ...byId, may: 'webhooks.reveal', response: revealedSecretOutput },
+    { ...byId, may: 'webhooks.reveal', response: outputs.revealedSecretOutput },
     async ({ app, ctx, id }) => {
       const { secret } = await new WebhooksService(app).reveal(id('Webhook'));
       forbidStoring(ctx);
@@ -153,7 +90,7 @@ const webhooks = {
   ),
   rotateSecret: endpoint(
     'POST /webhooks/:id/secret',
-    { ...byId, body: rotateInput, response: secretOutput },
+    { ...byId, body: inputs.rotateInput, response: outputs.secretOutput },
     async ({ app, ctx, id, body }) => {
       const [webhook, overlap] = [id('Webhook'), body()];
       forbidStoring(ctx);
@@ -162,15 +99,15 @@ const webhooks = {
   ),
   previewFilter: endpoint(
     'POST /webhooks/:id/filter/preview',
-    { ...byId, body: filterPreviewInput, response: filterPreviewOutput },
+    { ...byId, body: inputs.filterPreviewInput, response: outputs.filterPreviewOutput },
     async ({ app, ctx, id }) => {
       const webhook = await new WebhooksService(app).get(id('Webhook'));
       const mayRead = await maySee(app, ctx, 'deliveries');
-      const input = await parseWithRules(filterPreviewInput, ctx.request.body, {
+      const input = await parseWithRules(inputs.filterPreviewInput, ctx.request.body, {
         filter: webhookRules(app).filter,
-        event: (name) => judgeTriedEvent(app, webhook, name, mayRead),
+        event: (name) => deliveryLog.judgeTriedEvent(app, webhook, name, mayRead),
       });
-      return previewFilter(app, webhook, input, mayRead);
+      return deliveryLog.previewFilter(app, webhook, input, mayRead);
     }
   ),
   replay: endpoint(
@@ -179,58 +116,50 @@ const webhooks = {
     {
       ...byId,
       may: ['webhooks.update', 'journal.read'],
-      body: replayInput,
-      response: replayOutput,
+      body: inputs.replayInput,
+      response: outputs.replayOutput,
     },
     async ({ app, ctx, id }) => {
       if (!(await maySee(app, ctx, 'journal'))) throw new errors.ForbiddenError(JOURNAL_NEEDED);
       const webhook = await new WebhooksService(app).get(id('Webhook'));
       const { events } = webhookRules(app, webhook);
-      const input = await parseWithRules(replayInput, ctx.request.body, { events });
-      if (app.options.webhooks.journalDays === 0) return conflict(ctx, NO_JOURNAL);
+      const input = await parseWithRules(inputs.replayInput, ctx.request.body, { events });
+      if (app.options.webhooks.journalDays === 0) return NO_JOURNAL;
       ctx.status = input.dry_run ? 200 : 201;
-      return replay(app, webhook, input);
+      return sendingAgain.replay(app, webhook, input);
     }
   ),
 };
 
-/** The id of its row, or the one that its receiver knows. */
-const deliveryId = (ctx: Context): number | string =>
-  isDeliveryId(String(ctx.params.id))
-    ? String(ctx.params.id).toLowerCase()
-    : idFromPath(ctx.params.id, 'Delivery');
-
 /** Skips a delivery, or has later ones of its record pass it. */
 const moving = (action: 'skip' | 'release') =>
-  endpoint(
-    `POST /webhook-deliveries/:id/${action}`,
-    { ...byId, response: deliveryOutput },
-    async ({ app, ctx, id }) => {
-      const result = await new DeliveriesService(app)[action](id('Delivery'));
-      return typeof result === 'string'
-        ? conflict(ctx, UNMOVED[result])
-        : shownTo(app, ctx, result);
-    }
+  endpoint(`POST /webhook-deliveries/:id/${action}`, ofDelivery, async ({ app, ctx, id }) =>
+    shownTo(app, ctx, await deliveryLog.moveDelivery(app, id('Delivery'), action))
   );
 
 /** One action for both logs: a user who may read that of every webhook may read them together. */
 const findDeliveries = ({ app, ctx }: { app: App; ctx: Context }) => {
-  const service = new DeliveriesService(app);
-  if (ctx.params.id === undefined) return service.read(parseInput(logQuery, ctx.query));
+  if (ctx.params.id === undefined)
+    return deliveryLog.readLog(app, parseInput(inputs.logQuery, ctx.query));
   const webhook = idFromPath(ctx.params.id, 'Webhook');
-  return service.list(webhook, parseInput(deliveriesQuery, ctx.query));
+  return deliveryLog.listDeliveriesOf(app, webhook, parseInput(inputs.deliveriesQuery, ctx.query));
 };
 
 const deliveries = {
   find: [
     endpoint(
       'GET /webhooks/:id/deliveries',
-      { ...byId, query: deliveriesQuery, response: pageOf(deliveryOutput), whole: true },
+      {
+        ...byId,
+        query: inputs.deliveriesQuery,
+        response: outputs.pageOf(outputs.deliveryOutput),
+        whole: true,
+      },
       findDeliveries
     ),
     endpoint(
       'GET /webhook-deliveries',
-      { query: logQuery, response: logOutput, whole: true },
+      { query: inputs.logQuery, response: outputs.logOutput, whole: true },
       findDeliveries
     ),
   ],
@@ -239,71 +168,51 @@ const deliveries = {
 const oneDelivery = {
   findOne: endpoint(
     'GET /webhook-deliveries/:id',
-    { params: { id: z.string() }, response: deliveryOutput },
-    ({ app, ctx }) => new DeliveriesService(app).get(deliveryId(ctx))
+    { params: { id: z.string() }, response: outputs.deliveryOutput },
+    ({ app, ctx }) => deliveryLog.getDelivery(app, String(ctx.params.id))
   ),
-  retry: endpoint(
-    'POST /webhook-deliveries/:id/retry',
-    { ...byId, response: deliveryOutput },
-    async ({ app, ctx, id }) => {
-      const result = await new DeliveriesService(app).retry(id('Delivery'));
-      if (result === 'held') return conflict(ctx, UNDER_WAY);
-      if (result === 'foreign') return conflict(ctx, FOREIGN);
-      if ('unsent' in result) return unsent(ctx, result);
-      if (!('off' in result)) return shownTo(app, ctx, result);
-      const message = `The module ${moduleName(result.off)} is switched off: its events are not sent until it is on again.`;
-      return conflict(ctx, refusal(message, 'module_off', { module: result.off }));
-    }
+  retry: endpoint('POST /webhook-deliveries/:id/retry', ofDelivery, async ({ app, ctx, id }) =>
+    shownTo(app, ctx, await deliveryLog.retryNow(app, id('Delivery')))
   ),
   skip: moving('skip'),
   release: moving('release'),
 };
 
-const startedOr = (ctx: Context, recovery: Recovery | RecoveryRefusal) =>
-  typeof recovery === 'string' ? conflict(ctx, RECOVERY_REFUSALS[recovery]) : recovery;
-
-const changing = (action: 'pause' | 'resume' | 'cancel') =>
-  endpoint(
-    `POST /webhook-recoveries/:id/${action}`,
-    { ...byId, response: recoveryOutput },
-    async ({ app, ctx, id }) =>
-      startedOr(ctx, await new RecoveriesService(app)[action](id('Recovery')))
+const changing = (action: string, state: 'paused' | 'running' | 'cancelled') =>
+  endpoint(`POST /webhook-recoveries/:id/${action}`, ofRecovery, ({ app, id }) =>
+    sendingAgain.changeRecovery(app, id('Recovery'), state)
   );
 
 const recoveries = {
   find: endpoint(
     'GET /webhook-recoveries',
-    { query: listQuery, response: pageOf(recoveryOutput), whole: true },
-    ({ app, query }) => new RecoveriesService(app).list(query())
+    { query: listQuery, response: outputs.pageOf(outputs.recoveryOutput), whole: true },
+    ({ app, query }) => sendingAgain.listRecoveries(app, query())
   ),
   create: endpoint(
     'POST /webhook-recoveries',
-    { body: recoveryInput, response: recoveryOutput, status: 201 },
-    async ({ app, ctx, body }) => {
+    { body: inputs.recoveryInput, response: outputs.recoveryOutput, status: 201 },
+    ({ app, body }) => {
       const { filter, preview_id: preview } = body();
-      const service = new RecoveriesService(app);
-      return startedOr(
-        ctx,
-        filter ? await service.start(filter) : await service.startPreview(preview!)
-      );
+      return filter
+        ? sendingAgain.startRecovery(app, filter)
+        : sendingAgain.startPreview(app, preview!);
     }
   ),
   preview: endpoint(
     'POST /webhook-recoveries/preview',
-    { body: recoveryPreviewInput, response: recoveryPreviewOutput },
+    { body: inputs.recoveryPreviewInput, response: outputs.recoveryPreviewOutput },
     async ({ app, ctx, body }) => {
-      const preview = await new RecoveriesService(app).preview(body().filter);
+      const preview = await sendingAgain.previewRecovery(app, body().filter);
       return (await maySee(app, ctx, 'deliveries')) ? preview : { ...preview, sample: [] };
     }
   ),
-  findOne: endpoint(
-    'GET /webhook-recoveries/:id',
-    { ...byId, response: recoveryOutput },
-    ({ app, id }) => new RecoveriesService(app).get(id('Recovery'))
+  findOne: endpoint('GET /webhook-recoveries/:id', ofRecovery, ({ app, id }) =>
+    sendingAgain.getRecovery(app, id('Recovery'))
   ),
-  pause: changing('pause'),
-  resume: changing('resume'),
-  cancel: changing('cancel'),
+  pause: changing('pause', 'paused'),
+  resume: changing('resume', 'running'),
+  cancel: changing('cancel', 'cancelled'),
 };
 
 const table: Endpoints[] = [
@@ -311,23 +220,24 @@ const table: Endpoints[] = [
     webhooks: {
       find: endpoint(
         'GET /webhooks',
-        { query: webhooksQuery, response: pageOf(webhookOutput), whole: true },
+        {
+          query: inputs.webhooksQuery,
+          response: outputs.pageOf(outputs.webhookOutput),
+          whole: true,
+        },
         ({ app, query }) => new WebhooksService(app).list(query())
       ),
       create: endpoint(
         'POST /webhooks',
         {
           may: 'webhooks.create',
-          body: createWebhookInput,
-          response: webhookWithSecretOutput,
+          body: inputs.createWebhookInput,
+          response: outputs.webhookWithSecretOutput,
           status: 201,
         },
         async ({ app, ctx }) => {
-          const input = await parseWithRules(
-            createWebhookInput,
-            ctx.request.body,
-            webhookRules(app)
-          );
+          const rules = webhookRules(app);
+          const input = await parseWithRules(inputs.createWebhookInput, ctx.request.body, rules);
           forbidStoring(ctx);
           return new WebhooksService(app).create(input);
         }
@@ -337,17 +247,22 @@ const table: Endpoints[] = [
     'webhook-events': {
       find: endpoint(
         'GET /webhooks/events',
-        { response: z.object({ data: z.array(eventOutput) }), whole: true },
+        { response: z.object({ data: z.array(outputs.eventOutput) }), whole: true },
         async ({ app }) => ({ data: await chooseableEvents(app) })
       ),
     },
     journal: {
       find: endpoint(
         'GET /webhooks/journal',
-        { may: 'journal.read', query: journalQuery, response: journalOutput, whole: true },
+        {
+          may: 'journal.read',
+          query: inputs.journalQuery,
+          response: outputs.journalOutput,
+          whole: true,
+        },
         async ({ app, ctx, query }) => {
           const input = query();
-          if (app.options.webhooks.journalDays === 0) return conflict(ctx, NO_JOURNAL);
+          if (app.options.webhooks.journalDays === 0) return NO_JOURNAL;
           const { envelopes, last } = await readJournal(app, input);
           // Envelopes are kept as text; reading them only to write them again would hold the event loop.
           ctx.type = 'application/json';
@@ -362,8 +277,8 @@ const table: Endpoints[] = [
     'delivery-causes': {
       find: endpoint(
         'GET /webhook-deliveries/causes',
-        { query: causesQuery, response: causesOutput, whole: true },
-        ({ app, query }) => new DeliveriesService(app).causes(query())
+        { query: inputs.causesQuery, response: outputs.causesOutput, whole: true },
+        ({ app, query }) => deliveryLog.readCauses(app, query())
       ),
     },
     deliveries: oneDelivery,
@@ -384,14 +299,14 @@ const adminName = (name: string): string =>
   name.replace(/^(webhooks|deliveries|recoveries)(?=\.|$)/, '$1-admin');
 
 export const routes: FeatureRoutes = {
-  crm: handledBy(table).map(([handler, { method, path, request, response }]) => ({
-    ...{ method, path, handler, request, response },
-    config: { policies: [requireModule('webhooks')] },
-  })),
+  crm: contentRoutes(table, 'webhooks'),
   admin: handledBy(table).map(([handler, { method, path, request, may }]) => {
     const actions = may.length > 0 ? may : [ACTION_OF[method]];
     return {
-      ...{ method, path, handler: adminName(handler), request },
+      method,
+      path,
+      handler: adminName(handler),
+      request,
       config: { policies: [...adminPolicies(...actions), requireModule('webhooks')] },
     };
   }),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type {
   Health,
@@ -6,58 +7,56 @@ import type {
   WebhookWithSecret,
 } from '../../../../shared/contracts/webhooks';
 import { whereContains } from '../../database/contains';
-import { firstOrNotFound, withTransientRetry } from '../../database/retry';
+import { firstOrNotFound } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
 import { readPage } from '../../http/pagination';
 import { definedOf, fieldError, type FieldRules } from '../../http/validation';
 import { moduleName } from '../../modules/modules';
 import { urlOf } from '../../net/address';
 import { nextTurn } from '../../runtime/event-loop';
+import { HOUR_MS } from '../../runtime/text';
 import { refusal } from '../../runtime/refusal';
 import { seal, unseal } from '../../secrets/secret-box';
 import { declaredEvents, moduleOff } from '../catalogue';
 import { removeDeliveriesOf } from '../deliveries/log';
-import { announceDeliveries, getDeliveryStore, leaseTimes } from '../deliveries/store';
-import { readHealthOf, readWaiting } from '../figures/health';
+import { getDeliveryChanges } from '../deliveries/changes';
+import { announceDeliveries, getDeliveryStore } from '../deliveries/store';
+import { readHealthOf } from '../figures/health';
 import { removeRollupsOf } from '../figures/rollups';
 import { getSender } from '../lifecycle';
 import { judgeFilter, storedFilter } from '../rules/data-filter';
 import { generateSecret, judgeKept, keptNames } from '../rules/request-headers';
 import { settleArrivedWebhooks } from '../imported-webhooks';
-import { beginActivation } from '../sending/record';
 import { forgetSubscriptions } from '../subscriptions';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { headerNames, openHeaders, sealHeaders, toManaged, toWebhookWithSecret } from '../webhook';
+import { headerNames, openHeaders, sealHeaders, toManaged } from '../webhook';
 import type { CreateWebhook, RotateSecret, UpdateWebhook, WebhooksQuery } from './inputs';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
 const AT_ONCE = 500;
 const LOOK_AGAIN_MS = 100;
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+/** The longest that is waited for an attempt beyond its deadline. */
+const UNDER_WAY_MARGIN_MS = 20_000;
 
 /**
- * Ends every pending delivery of a webhook that is off, a batch a transaction: failed, with the cause
- * `discarded`. Attempts that were under way when it was switched off end first, so that what came of
- * them is in the log.
+ * Ends every pending delivery of a webhook that is off as `discarded`, a batch a transaction. Attempts that were
+ * under way when it was switched off end first, so that what came of them is in the log.
  */
 const discardWaiting = async (app: App, webhook: number): Promise<void> => {
-  const store = getDeliveryStore(app);
-  const { byHandMs } = leaseTimes(app.options.webhooks.timeoutMs);
-  const until = performance.now() + byHandMs;
+  const changes = getDeliveryChanges(app);
+  const until = performance.now() + app.options.webhooks.timeoutMs + UNDER_WAY_MARGIN_MS;
   for (;;) {
     const force = performance.now() > until;
-    const { ended, isLeft } = await store.discard(webhook, AT_ONCE, force);
+    const { ended, isLeft } = await changes.discard(webhook, AT_ONCE, force);
     if (!isLeft) return;
-    await (ended > 0 ? nextTurn() : pause());
+    await (ended > 0 ? nextTurn() : sleep(LOOK_AGAIN_MS));
   }
 };
 
 /**
- * Rules of a webhook's address, events, filter and headers that a schema cannot check. Names and an
- * address that the webhook has already stay allowed: the plugin that declared an event may be away, its
- * module off for a while, and a name may not resolve today.
+ * Rules that a schema cannot check. Names and an address that the webhook has already stay allowed: the plugin
+ * that declared an event may be away, its module off for a while, and a name may not resolve today.
  * @param before the webhook that is being changed; none if one is made.
  */
 export const webhookRules = (
@@ -92,15 +91,13 @@ export const webhookRules = (
     const ofModules = off.map(
       ({ name, module }) => `${name} belongs to the module ${moduleName(module)}`
     );
-    const wrong = [
-      ...(unknown.length > 0 ? [`unknown event ${unknown.join(', ')}`] : []),
-      ...(off.length > 0 ? [`${ofModules.join(', ')}, which is switched off`] : []),
-    ].join('; ');
-    if (unknown.length > 0) {
-      return refusal(wrong, 'events_unknown', { events: unknown.join(', ') });
-    }
-    if (off.length === 0) return null;
-    return refusal(wrong, 'events_off', { events: off.map(({ name }) => name).join(', ') });
+    const wrong: string[] = [];
+    if (unknown.length > 0) wrong.push(`unknown event ${unknown.join(', ')}`);
+    if (off.length > 0) wrong.push(`${ofModules.join(', ')}, which is switched off`);
+    if (wrong.length === 0) return null;
+    const code = unknown.length > 0 ? 'events_unknown' : 'events_off';
+    const events = unknown.length > 0 ? unknown : off.map(({ name }) => name);
+    return refusal(wrong.join('; '), code, { events: events.join(', ') });
   },
 });
 
@@ -125,8 +122,7 @@ const movesHeaders = (
 };
 
 /**
- * Judges a change by the webhook as it is in the transaction that writes it: what was read before may
- * have been changed since.
+ * Judges a change by the webhook as it is in the transaction that writes it.
  * @param mayMoveHeaders whether who asks may reveal secrets
  * @throws ValidationError (400) if it moves headers that are not given, keeps ones that there are not, or
  * switches on what has a filter that may not be used
@@ -145,15 +141,21 @@ const judgeChange = (
   if (unfit) throw fieldError('filter', unfit);
 };
 
-const DELETE_BATCH = 1000;
-const HOUR_MS = 3_600_000;
-
 const rows = (db: Db): Knex.QueryBuilder => db.table(WEBHOOKS_TABLE);
 
-/**
- * Keeps webhooks; docs/contract-webhooks.md#management-routes. Unknown ids are a NotFoundError (404). Its
- * input has been checked.
- */
+const NO_FAILURES = {
+  disabled_reason: null,
+  disabled_at: null,
+  consecutive_failures: 0,
+  failed_attempts: 0,
+  failing_since: null,
+};
+
+/** NotFoundError (404) where there is no such webhook. */
+export const findWebhook = async (app: App, id: number): Promise<WebhookRow> =>
+  firstOrNotFound(rows(await app.db.current()).where({ id }), 'Webhook');
+
+/** Keeps webhooks, of checked input; docs/contract-webhooks.md#management-routes. Unknown ids: 404. */
 export class WebhooksService {
   constructor(private readonly app: App) {}
 
@@ -195,14 +197,13 @@ export class WebhooksService {
         },
       });
       forgetSubscriptions();
-      return this.find(Number(id));
+      return findWebhook(this.app, Number(id));
     });
     return this.withSecrets(row, secret);
   }
 
   /**
-   * If this switches it on, its health has the deliveries that waited until now; with
-   * `waiting: 'discard'` they end before, and none of them is sent.
+   * If this switches it on, its health has what waited until now, which `waiting: 'discard'` ends before.
    * @param mayMoveHeaders own headers may go to another address without being given again
    * @throws ValidationError (400) as `judgeChange` does
    */
@@ -226,41 +227,34 @@ export class WebhooksService {
       const before = await firstOrNotFound<WebhookRow>(locked, 'Webhook');
       judgeChange(before, change, mayMoveHeaders);
       const switchesOn = active === true && !before.active;
-      const changes: Record<string, unknown> = {
-        updated_at: Date.now(),
-        ...definedOf({ ...input, active }),
-      };
-      if (headers !== undefined) changes.headers = sealHeaders(this.app, headers, before);
-      if (switchesOn) {
-        Object.assign(changes, {
-          disabled_reason: null,
-          disabled_at: null,
-          consecutive_failures: 0,
-          failed_attempts: 0,
-          failing_since: null,
-        });
-        // Deliveries that waited while it was off go out now.
-        tx.onCommit(() => announceDeliveries(this.app, id));
-      }
+      // Deliveries that waited while it was off go out now.
+      if (switchesOn) tx.onCommit(() => announceDeliveries(this.app, id));
       await documentsOf(this.app.strapi, WEBHOOK).update({
         documentId: before.document_id,
-        data: changes,
+        data: {
+          updated_at: Date.now(),
+          ...definedOf({ ...input, active }),
+          ...(headers !== undefined && { headers: sealHeaders(this.app, headers, before) }),
+          ...(switchesOn && NO_FAILURES),
+        },
       });
       forgetSubscriptions();
-      const after = await this.find(id);
-      // The receiver that asked for a pause may not be the one that answers there now.
+      const after = await findWebhook(this.app, id);
+      // The receiver that asked for a pause may not be the one that answers there now, and earlier
+      // attempts say nothing of it.
       const startsOver = switchesOn || after.url !== before.url;
-      if (startsOver) await beginActivation(this.app, id);
-      const row = startsOver ? await this.find(id) : after;
+      if (startsOver) {
+        const activation = tx.raw('COALESCE(activation, 0) + 1');
+        await rows(tx).where({ id }).update({ paused_until: null, activation });
+      }
+      const row = startsOver ? await findWebhook(this.app, id) : after;
       const ordering = row.ordering ?? 'none';
       if (ordering !== (before.ordering ?? 'none')) {
         // Somebody may have given it another one since it was read.
         if (!isReordered) await store.queue.lockGroup(tx, id);
-        await store.reorder(tx, { id, ordering });
+        await getDeliveryChanges(this.app).reorder(tx, { id, ordering });
       }
-      const switchedOn = Boolean(row.active) && !before.active;
-      const health = await this.healthOf(row, switchedOn || !row.active);
-      return toManaged(row, health);
+      return toManaged(row, await this.healthOf(row, switchesOn || !row.active));
     });
     store.limits.noteWebhook(changed);
     // Deliveries that a rate or an order held back may go now.
@@ -270,24 +264,18 @@ export class WebhooksService {
 
   /** Deletes the webhook, its log and its figures. */
   async remove(id: number): Promise<void> {
-    const { document_id: documentId } = await this.find(id);
-    await this.patiently(() => documentsOf(this.app.strapi, WEBHOOK).delete({ documentId }));
+    const { document_id: documentId } = await findWebhook(this.app, id);
+    await this.app.db.retrying(() => documentsOf(this.app.strapi, WEBHOOK).delete({ documentId }));
     // After its webhook nothing claims a delivery any more; the log goes in small batches.
     // Attempts that were under way are being recorded, in an order of their own.
-    while ((await removeDeliveriesOf(this.app, id, DELETE_BATCH)) > 0) await nextTurn();
-    await this.patiently(() => removeRollupsOf(this.app, id));
-    await this.patiently(() => getDeliveryStore(this.app).queue.forget(id));
+    await removeDeliveriesOf(this.app, id);
+    await removeRollupsOf(this.app, id);
+    await this.app.db.retrying(() => getDeliveryStore(this.app).queue.forget(id));
   }
 
-  /**
-   * Replaces the secret, for queued deliveries too; the old one goes on signing together with the new one
-   * for `overlap_hours`, or stops at once.
-   */
-  async rotateSecret(
-    id: number,
-    { overlap_hours: hours }: RotateSecret
-  ): Promise<{ secret: string }> {
-    const { document_id: documentId, secret: old } = await this.find(id);
+  /** Replaces the secret, for queued deliveries too; the old one signs as well for `overlap_hours`, or stops now. */
+  async rotateSecret(id: number, { overlap_hours: hours }: RotateSecret) {
+    const { document_id: documentId, secret: old } = await findWebhook(this.app, id);
     const secret = generateSecret();
     const at = Date.now();
     const data = {
@@ -296,35 +284,25 @@ export class WebhooksService {
       previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
       updated_at: at,
     };
-    await this.patiently(() => documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data }));
+    await this.app.db.retrying(() =>
+      documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data })
+    );
     return { secret };
-  }
-
-  private async find(id: number): Promise<WebhookRow> {
-    return firstOrNotFound(rows(await this.app.db.current()).where({ id }), 'Webhook');
   }
 
   /** As it is to be seen: what an import brought is looked after first. */
   private async findSettled(id: number): Promise<WebhookRow> {
     await settleArrivedWebhooks(this.app);
-    return this.find(id);
+    return findWebhook(this.app, id);
   }
 
   private async healthOf(row: WebhookRow, saysWaiting = !row.active): Promise<Health> {
-    if (saysWaiting) return readWaiting(this.app, row);
-    const [health] = await readHealthOf(this.app, [row]);
+    const [health] = await readHealthOf(this.app, [row], saysWaiting);
     return health as Health;
   }
 
   private async withSecrets(row: WebhookRow, secret: string | null): Promise<WebhookWithSecret> {
-    return toWebhookWithSecret(row, await this.healthOf(row), {
-      secret,
-      headers: openHeaders(this.app, row),
-    });
-  }
-
-  /** Runs a statement again that a deadlock ended; within a caller's transaction nothing can be. */
-  private patiently<T>(statement: () => Promise<T>): Promise<T> {
-    return this.app.db.inTransaction() ? statement() : withTransientRetry(statement);
+    const health = await this.healthOf(row);
+    return { ...toManaged(row, health), secret, headers: openHeaders(this.app, row) };
   }
 }

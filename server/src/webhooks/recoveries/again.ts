@@ -1,4 +1,3 @@
-import type { Knex } from 'knex';
 import type { QueuedAgain } from '../rules/recovery';
 import { QUEUE_STATES } from '../../queue/queue';
 import {
@@ -7,32 +6,30 @@ import {
   DELIVERY_QUEUE_TABLE,
   type DeliveryRow,
 } from '../tables';
+import { getDeliveryChanges } from '../deliveries/changes';
 import { getDeliveryStore, PLACED_COLUMNS, type PlacedRow } from '../deliveries/store';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** Sending deliveries again through the queue, many at a time. */
-
 type Row = PlacedRow & Pick<DeliveryRow, 'site_instance'>;
-
-const rows = (db: Db): Knex.QueryBuilder => db.table(DELIVERIES_TABLE);
 
 /**
  * Makes failing and failed deliveries due now, in a transaction. Failed ones start over with their whole
- * schedule; one whose attempt is under way stays as it is: it has its attempt.
+ * schedule; one whose attempt is under way has it already.
  * @param isHeld whether an event may not be sent now
- * @returns how many attempts each has had that is due now or under way, by the id of its row; what was
- * sent meanwhile, is a test, belongs to another site or is held is absent.
+ * @returns how many attempts each has had that is due or under way, by the id of its row; of others nothing
  */
 export const sendAgain = async (
   tx: Tx,
   app: App,
   ids: readonly number[],
-  isHeld: (event: string) => Promise<boolean>
+  isHeld: (event: string) => boolean
 ): Promise<Map<number, number>> => {
   const store = getDeliveryStore(app);
+  const changes = getDeliveryChanges(app);
   const places = await store.queue.lock(tx, ids);
-  const found = (await rows(tx)
+  const found = (await store
+    .rows(tx)
     .select(...PLACED_COLUMNS, 'site_instance')
     .whereIn('id', [...ids])
     .orderBy('id')
@@ -45,7 +42,7 @@ export const sendAgain = async (
     const id = Number(row.id);
     const place = places.get(id);
     if (row.status === 'sent' || row.is_test || app.site.isForeign(row)) continue;
-    if (place?.state === 'parked' || (await isHeld(row.event))) continue;
+    if (place?.state === 'parked' || isHeld(row.event)) continue;
     if (row.status === 'pending' && !place) continue;
     if (!place?.isHeld) {
       if (row.status === 'failed') failed.push(row);
@@ -53,8 +50,8 @@ export const sendAgain = async (
     }
     tries.set(id, Number(row.tries));
   }
-  await store.restart(tx, failed);
-  await store.advance(tx, advanced);
+  await changes.restart(tx, failed);
+  await changes.advance(tx, advanced);
   return tries;
 };
 
@@ -79,7 +76,8 @@ export const readAgain = async (
     found.map(({ id, status, tries, state }) => [
       Number(id),
       {
-        ...{ status, tries: Number(tries) },
+        status,
+        tries: Number(tries),
         isDue: state !== null && state !== QUEUE_STATES.ended,
         isHeld: state === QUEUE_STATES.blocked || state === QUEUE_STATES.parked,
       },
@@ -87,19 +85,12 @@ export const readAgain = async (
   );
 };
 
-interface SeveralEnds {
-  /** Attempts made so far, as of the same moment. */
-  tries: number;
-  /** For each attempt in the log, oldest first: true if it succeeded. */
-  ends: boolean[];
-}
-
-/** How the attempts of some deliveries ended, by the ids of their rows. One statement: nothing ends within it. */
-export const readEnds = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, SeveralEnds>> => {
-  const several = new Map<number, SeveralEnds>();
+/**
+ * How the attempts of some deliveries ended, by the ids of their rows; in one statement, for nothing ends in it.
+ * @returns the attempts made so far, and for each in the log, oldest first, true if it succeeded
+ */
+export const readEnds = async (db: Db, ids: readonly number[]) => {
+  const several = new Map<number, { tries: number; ends: boolean[] }>();
   if (ids.length === 0) return several;
   const found = (await db
     .table(`${DELIVERIES_TABLE} as d`)

@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
-import { inChunks } from '../../database/written-rows';
-import { errorText } from '../../runtime/text';
-import type { ServedHandler } from '../../scheduling/types';
+import { countOf } from '../../database/retry';
+import { DAY_MS, errorText } from '../../runtime/text';
+import type { GroupHandler } from '../../scheduling/types';
 import { readAgain, readEnds } from './again';
 import { announceDeliveries } from '../deliveries/store';
 import { firstOutcome, fullOf, nextLook, roomOf, UNTRIED_AT_MOST } from '../rules/recovery';
@@ -14,27 +14,14 @@ import {
   type RecoveryRow,
   WEBHOOKS_TABLE,
 } from '../tables';
-import {
-  createDeliveriesSource,
-  createJournalSource,
-  type FoundItem,
-  type QueuedItem,
-  type RecoverySource,
-} from './sources';
+import { createDeliveriesSource, createJournalSource, type RecoverySource } from './sources';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
 /** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
 const LOOK_MS = 10_000;
-/** Webhooks that share what may be untried at once. */
-const SERVED_AT_MOST = UNTRIED_AT_MOST;
-/** Items of a webhook that is gone that are left out together. */
-const SKIPPED_AT_ONCE = 500;
-
-const REMOVED_AT_ONCE = 500;
-/** Items whose ends are looked at together. */
-const READ_AT_ONCE = 500;
-const DAY_MS = 86_400_000;
+/** Items that are looked at, left out or removed together. */
+const AT_ONCE = 500;
 /** A preview that nobody has started by then. */
 const PREVIEW_DAYS = 1;
 
@@ -48,21 +35,6 @@ export const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('s
 /** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
 export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | undefined> =>
   (await started(tx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
-
-/** Stores items that are not there yet. The caller has locked the recovery. */
-const keepItems = async (tx: Tx, recovery: number, found: readonly FoundItem[]): Promise<void> => {
-  for (const part of inChunks(found)) {
-    await recoveryItems(tx)
-      .insert(
-        part.map(({ ref, webhook, at, delivery }) => ({
-          ...{ recovery_id: recovery, ref, webhook_id: webhook, at },
-          ...{ delivery_id: delivery, state: 'waiting' },
-        }))
-      )
-      .onConflict(['recovery_id', 'ref'])
-      .ignore();
-  }
-};
 
 const waitingItems = (db: Db, recovery: number): Knex.QueryBuilder =>
   recoveryItems(db).where({ recovery_id: recovery, state: 'waiting' });
@@ -79,33 +51,11 @@ const waitingOf = async (
     .orderBy(['at', 'ref'])
     .limit(limit)) as RecoveryItemRow[];
 
-/** Sets items of a recovery to a state. */
 const setItems = async (tx: Tx, ids: readonly number[], state: ItemState): Promise<void> => {
   if (ids.length === 0) return;
   await recoveryItems(tx)
     .whereIn('id', [...ids])
     .update({ state });
-};
-
-/** Marks those items as queued that are. */
-const setQueued = async (
-  tx: Tx,
-  items: readonly RecoveryItemRow[],
-  queued: ReadonlyMap<number, QueuedItem>
-): Promise<void> => {
-  /** Most have had the same number of attempts: a statement for each. */
-  const byTries = new Map<number, number[]>();
-  for (const { id, ref, delivery_id: known } of items) {
-    const one = queued.get(Number(ref));
-    if (!one) continue;
-    if (Number(known) !== one.delivery) {
-      await recoveryItems(tx).where({ id }).update({ delivery_id: one.delivery });
-    }
-    byTries.set(one.tries, [...(byTries.get(one.tries) ?? []), Number(id)]);
-  }
-  for (const [tries, ids] of byTries) {
-    await recoveryItems(tx).whereIn('id', ids).update({ state: 'queued', tries });
-  }
 };
 
 /** Webhooks of which items wait, by their ids; each costs a step into an index. */
@@ -119,44 +69,6 @@ const waitingWebhooks = (db: Db, recovery: number): Knex.QueryBuilder => {
   return db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]).orderBy('w.id');
 };
 
-/** Only webhooks that are sent to now. */
-const whereServed = (app: App, webhooks: Knex.QueryBuilder, now: number): Knex.QueryBuilder =>
-  webhooks
-    .where('w.active', true)
-    .where((paused) => {
-      paused.whereNull('w.paused_until').orWhere('w.paused_until', '<=', now);
-    })
-    .where((own) => {
-      own.whereNull('w.site_instance').orWhere('w.site_instance', app.site.instance);
-    });
-
-/** Up to `limit` webhooks of which items of a recovery wait, and that are sent to now, but for some. */
-const servedWebhooks = async (
-  db: Db,
-  app: App,
-  recovery: number,
-  { now, limit, without }: { now: number; limit: number; without: readonly number[] }
-): Promise<number[]> => {
-  const waiting = waitingWebhooks(db, recovery)
-    .whereNotIn('w.id', [...without])
-    .limit(limit);
-  const ids = (await whereServed(app, waiting, now).pluck('w.id')) as number[];
-  return ids.map(Number);
-};
-
-/** The active ones among some webhooks. */
-const servedAmong = async (
-  db: Db,
-  app: App,
-  webhooks: readonly number[],
-  now: number
-): Promise<Set<number>> => {
-  if (webhooks.length === 0) return new Set();
-  const among = db.table(`${WEBHOOKS_TABLE} as w`).whereIn('w.id', [...webhooks]);
-  const ids = (await whereServed(app, among, now).pluck('w.id')) as number[];
-  return new Set(ids.map(Number));
-};
-
 /** A webhook, there or gone, of which items wait; null: there is none. */
 const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
   const row = (await waitingItems(db, recovery).first('webhook_id')) as
@@ -165,12 +77,7 @@ const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | nul
 };
 
 /** The changes that a look made. */
-interface Changes {
-  queued: number;
-  sent: number;
-  failed: number;
-  skipped: number;
-}
+type Changes = Record<'queued' | 'sent' | 'failed' | 'skipped', number>;
 
 /** Something that is queued and has not had an attempt since. */
 interface Untried {
@@ -191,17 +98,12 @@ const settlePart = async (
   queued: readonly RecoveryItemRow[],
   changes: Changes
 ): Promise<Untried[]> => {
-  const again = await readAgain(
-    tx,
-    queued.map(({ delivery_id: id }) => Number(id))
+  const ids = queued.map(({ delivery_id: id }) => Number(id));
+  const again = await readAgain(tx, ids);
+  const hadSeveral = queued.flatMap(({ delivery_id: id, tries }) =>
+    Number(again.get(Number(id))?.tries) > Number(tries) + 1 ? Number(id) : []
   );
-  const severalSince = queued
-    .filter(({ delivery_id: id, tries }) => {
-      const known = again.get(Number(id));
-      return known !== undefined && known.tries > Number(tries) + 1;
-    })
-    .map(({ delivery_id: id }) => Number(id));
-  const ends = await readEnds(tx, severalSince);
+  const ends = await readEnds(tx, hadSeveral);
   const ended: Record<'sent' | 'failed', number[]> = { sent: [], failed: [] };
   const untried: Untried[] = [];
   for (const item of queued) {
@@ -214,14 +116,13 @@ const settlePart = async (
     if (outcome) ended[outcome].push(Number(item.id));
     else untried.push({ webhook: Number(item.webhook_id), isHeld: found?.isHeld ?? false });
   }
-  await setItems(tx, ended.sent, 'sent');
-  await setItems(tx, ended.failed, 'failed');
-  changes.sent += ended.sent.length;
-  changes.failed += ended.failed.length;
+  for (const outcome of ['sent', 'failed'] as const) {
+    await setItems(tx, ended[outcome], outcome);
+    changes[outcome] += ended[outcome].length;
+  }
   return untried;
 };
 
-/** Settles all that are queued. */
 const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untried[]> => {
   const untried: Untried[] = [];
   for (let after = 0; ;) {
@@ -229,7 +130,7 @@ const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untri
       .where({ recovery_id: recovery, state: 'queued' })
       .where('id', '>', after)
       .orderBy('id')
-      .limit(READ_AT_ONCE)) as RecoveryItemRow[];
+      .limit(AT_ONCE)) as RecoveryItemRow[];
     const last = queued.at(-1);
     if (!last) return untried;
     untried.push(...(await settlePart(tx, queued, changes)));
@@ -237,38 +138,99 @@ const settle = async (tx: Tx, recovery: number, changes: Changes): Promise<Untri
   }
 };
 
-/** Leaves out items of a webhook that is gone, some at once. */
-const skipGone = async (
-  tx: Tx,
-  recovery: number,
-  webhook: number,
-  changes: Changes
-): Promise<void> => {
-  const items = await waitingOf(tx, recovery, webhook, SKIPPED_AT_ONCE);
-  await setItems(
-    tx,
-    items.map(({ id }) => Number(id)),
-    'skipped'
-  );
-  changes.skipped += items.length;
-};
+/** The kind of work that recoveries are, as the scheduler and its log lines name it. */
+export const RECOVERIES = 'switchboard recoveries';
 
-/** Works on recoveries: each look is one transaction, so a process may die at any moment. */
-class RecoveryJob {
+/** At once on a node. */
+const TURNS = 4;
+/** When a recovery is looked at again whose look failed. */
+const FAILED_AGAIN_MS = 5000;
+
+/** Says that a recovery, or any (`null`), may be looked at now. For the moment after a commit; never throws. */
+export const announceRecoveries = (app: App, id: number | null): void =>
+  app.scheduler.announce(RECOVERIES, id, app.clock.now());
+
+/**
+ * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and is
+ * one transaction, so a process may die at any moment.
+ */
+export class RecoveryHandler implements GroupHandler {
+  readonly turns = { groups: TURNS, nodes: 1 };
+  private readonly sources: Readonly<Record<RecoveryKind, RecoverySource>>;
   /** Ends the current work early; the next process goes on with it. */
-  stopping = false;
+  private stopping = false;
+  private readonly underWay = new Set<Promise<unknown>>();
+  /** Looks that were begun here and that nobody waits for, by their recoveries. */
+  private readonly begun = new Map<number, Promise<void>>();
+  /** When recoveries are tried again whose look failed, epoch milliseconds. */
+  private readonly restUntil = new Map<number, number>();
 
   constructor(
     private readonly app: App,
-    private readonly sources: Readonly<Record<RecoveryKind, RecoverySource>>
-  ) {}
+    readonly pollMs: number
+  ) {
+    this.sources = { deliveries: createDeliveriesSource(app), journal: createJournalSource(app) };
+  }
+
+  now() {
+    return this.app.clock.now();
+  }
+
+  async dueTimes(): Promise<Map<number, number>> {
+    await this.app.clock.sync();
+    const found = (await recoveries(await this.app.db.current())
+      .select('id', 'due_at')
+      .whereNotNull('due_at')) as Pick<RecoveryRow, 'id' | 'due_at'>[];
+    return new Map(
+      found.map(({ id, due_at: at }) => [
+        Number(id),
+        Math.max(Number(at), this.restUntil.get(Number(id)) ?? 0),
+      ])
+    );
+  }
+
+  /** One that fails, or that has a million deliveries to collect, keeps no other waiting. */
+  async work(groups: readonly number[]): Promise<void> {
+    for (const id of groups) {
+      while (this.begun.size >= TURNS) await Promise.race(this.begun.values());
+      if (!this.begun.has(id)) this.begun.set(id, this.lookApart(id));
+    }
+  }
+
+  async takeTurn(id: number): Promise<number | null> {
+    if (this.stopping) return null;
+    const looking = this.look(id);
+    const settled = looking.catch(() => undefined).finally(() => this.underWay.delete(settled));
+    this.underWay.add(settled);
+    return looking;
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    await Promise.all(this.underWay);
+  }
+
+  /** Looks at a recovery, and says when it is to be looked at again. */
+  private async lookApart(id: number): Promise<void> {
+    let again: number | null = null;
+    try {
+      again = await this.takeTurn(id);
+      this.restUntil.delete(id);
+    } catch (error) {
+      this.app.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
+      again = this.now() + FAILED_AGAIN_MS;
+      this.restUntil.set(id, again);
+    } finally {
+      this.begun.delete(id);
+    }
+    if (again !== null) this.app.scheduler.announce(RECOVERIES, null, again);
+  }
 
   /**
-   * Looks at a recovery, unless another process does: finds its items, notes the attempts that what is
-   * queued has had, and queues more.
+   * Looks at a recovery, unless another process does: finds its items, settles those that are queued, queues more.
    * @returns when it is to be looked at again, epoch milliseconds; null: another process will, or it has ended
    */
-  async look(id: number): Promise<number | null> {
+  private async look(id: number): Promise<number | null> {
     const looked = await this.app.db.retrying(async (tx) => {
       const taken = await started(tx)
         .where({ id })
@@ -287,45 +249,51 @@ class RecoveryJob {
     });
   }
 
-  private now() {
-    return this.app.clock.now();
-  }
-
   /** Stores everything that the recovery is about; then counts it. */
   private async collect(taken: RecoveryRow): Promise<void> {
     const id = Number(taken.id);
-    let isCut = false;
-    await this.sources[taken.kind].collect(taken, async (found) => {
+    for await (const found of this.sources[taken.kind].collect(taken)) {
+      const items = found.map((item) => ({ ...item, recovery_id: id, state: 'waiting' }));
       const goesOn = await this.app.db.retrying(async (tx) => {
         const row = await lockRecovery(tx, id);
         if (this.stopping || !isToCollect(row)) return false;
-        await keepItems(tx, id, found);
+        // But for those that are there.
+        const conflict = { unique: ['recovery_id', 'ref'], then: 'ignore' } as const;
+        await tx.insert(RECOVERY_ITEMS_TABLE, items, conflict);
         await recoveries(tx)
           .where({ id })
           .update({ due_at: this.now() + LOOK_MS });
         return true;
       });
-      isCut ||= !goesOn;
-      return goesOn;
-    });
-    if (isCut) return;
+      if (!goesOn) return;
+    }
     await this.app.db.retrying(async (tx) => {
       const row = await lockRecovery(tx, id);
       if (!isToCollect(row)) return;
-      const items = recoveryItems(tx).where({ recovery_id: id });
-      const [counted] = (await items.count({ n: '*' })) as { n: number | string }[];
-      const matching = Number(counted?.n ?? 0);
+      const matching = await countOf(recoveryItems(tx).where({ recovery_id: id }));
       await recoveries(tx).where({ id }).update({ matching, collected_at: this.now() });
     });
   }
 
+  /** The ids of those webhooks, of a query for `w`, that are sent to now. */
+  private async served(webhooks: Knex.QueryBuilder): Promise<number[]> {
+    const ids = (await webhooks
+      .where('w.active', true)
+      .where((paused) => {
+        paused.whereNull('w.paused_until').orWhere('w.paused_until', '<=', this.now());
+      })
+      .where((own) => {
+        own.whereNull('w.site_instance').orWhere('w.site_instance', this.app.site.instance);
+      })
+      .pluck('w.id')) as number[];
+    return ids.map(Number);
+  }
+
   /** Counts untried items by webhook: how many can be sent now, and how many cannot. */
-  private async countUntried(
-    tx: Tx,
-    untried: readonly Untried[]
-  ): Promise<Record<'free' | 'stuck', Map<number, number>>> {
+  private async countUntried(tx: Tx, untried: readonly Untried[]) {
     const webhooks = [...new Set(untried.map(({ webhook }) => webhook))];
-    const served = await servedAmong(tx, this.app, webhooks, this.now());
+    const among = tx.table(`${WEBHOOKS_TABLE} as w`).whereIn('w.id', webhooks);
+    const served = new Set(webhooks.length > 0 ? await this.served(among) : []);
     const counts = { free: new Map<number, number>(), stuck: new Map<number, number>() };
     for (const { webhook, isHeld } of untried) {
       const own = isHeld || !served.has(webhook) ? counts.stuck : counts.free;
@@ -334,52 +302,67 @@ class RecoveryJob {
     return counts;
   }
 
+  /** Queues items of a webhook, those first that have waited longest. @returns whether any was */
   private async queueOf(
     tx: Tx,
-    { id, kind }: RecoveryRow,
-    webhook: number,
-    limit: number,
+    { id: recovery, kind }: RecoveryRow,
+    { webhook, limit }: { webhook: number; limit: number },
     changes: Changes
   ): Promise<boolean> {
-    const items = await waitingOf(tx, Number(id), webhook, limit);
+    const items = await waitingOf(tx, Number(recovery), webhook, limit);
     const queued = await this.sources[kind].queue(tx, items);
-    const skipped = items
-      .filter(({ ref }) => !queued.has(Number(ref)))
-      .map(({ id: item }) => Number(item));
-    await setQueued(tx, items, queued);
+    const skipped: number[] = [];
+    // Most have had the same number of attempts: a statement for each.
+    const byTries = new Map<number, number[]>();
+    for (const { id, ref, delivery_id: known } of items) {
+      const one = queued.get(Number(ref));
+      if (!one) {
+        skipped.push(Number(id));
+        continue;
+      }
+      if (Number(known) !== one.delivery) {
+        await recoveryItems(tx).where({ id }).update({ delivery_id: one.delivery });
+      }
+      byTries.set(one.tries, [...(byTries.get(one.tries) ?? []), Number(id)]);
+    }
+    for (const [tries, ids] of byTries) {
+      await recoveryItems(tx).whereIn('id', ids).update({ state: 'queued', tries });
+    }
     await setItems(tx, skipped, 'skipped');
     changes.queued += queued.size;
     changes.skipped += skipped.length;
     return queued.size > 0;
   }
 
-  /** Queues as much as may be untried at once. @returns the webhooks that have work now, and whether more waits */
+  /** Queues as much as may be untried at once, and announces its webhooks. @returns whether more waits */
   private async queue(
     tx: Tx,
     row: RecoveryRow,
     untried: readonly Untried[],
     changes: Changes
-  ): Promise<{ woken: number[]; isWaiting: boolean }> {
+  ): Promise<boolean> {
     const recovery = Number(row.id);
-    const woken: number[] = [];
     const { free, stuck } = await this.countUntried(tx, untried);
-    const served = await servedWebhooks(tx, this.app, recovery, {
-      now: this.now(),
-      limit: SERVED_AT_MOST,
-      without: fullOf(stuck),
-    });
-    if (served.length === 0) {
-      const waiting = await anyWaitingWebhook(tx, recovery);
-      // Deleted webhooks come last: others may still be served.
-      if (waiting !== null && !(await waitingWebhooks(tx, recovery).first('w.id'))) {
-        await skipGone(tx, recovery, waiting, changes);
-      }
-      return { woken, isWaiting: waiting !== null };
-    }
+    // So many at most share what may be untried at once.
+    const waiting = waitingWebhooks(tx, recovery)
+      .whereNotIn('w.id', fullOf(stuck))
+      .limit(UNTRIED_AT_MOST);
+    const served = await this.served(waiting);
     for (const [webhook, limit] of roomOf(served, free, stuck)) {
-      if (await this.queueOf(tx, row, webhook, limit, changes)) woken.push(webhook);
+      if (await this.queueOf(tx, row, { webhook, limit }, changes)) {
+        tx.onCommit(() => announceDeliveries(this.app, webhook));
+      }
     }
-    return { woken, isWaiting: true };
+    if (served.length > 0) return true;
+    const left = await anyWaitingWebhook(tx, recovery);
+    // Deleted webhooks come last: others may still be served.
+    if (left !== null && !(await waitingWebhooks(tx, recovery).first('w.id'))) {
+      const items = await waitingOf(tx, recovery, left, AT_ONCE);
+      const ids = items.map(({ id }) => Number(id));
+      await setItems(tx, ids, 'skipped');
+      changes.skipped += ids.length;
+    }
+    return left !== null;
   }
 
   private async step(tx: Tx, row: RecoveryRow): Promise<number | null> {
@@ -389,11 +372,7 @@ class RecoveryJob {
     const isReady = row.collected_at !== null;
     let isWaiting = !isReady;
     if (row.state === 'running' && isReady) {
-      const queued = await this.queue(tx, row, untried, changes);
-      isWaiting = queued.isWaiting;
-      tx.onCommit(() => {
-        for (const webhook of queued.woken) announceDeliveries(this.app, webhook);
-      });
+      isWaiting = await this.queue(tx, row, untried, changes);
     } else if (row.state === 'paused' && isReady) {
       isWaiting = (await anyWaitingWebhook(tx, id)) !== null;
     }
@@ -420,107 +399,20 @@ class RecoveryJob {
   }
 }
 
-/** The kind of work that recoveries are, as the scheduler and its log lines name it. */
-export const RECOVERIES = 'switchboard recoveries';
-
-/** At once on a node. */
-const TURNS = 4;
-/** When a recovery is looked at again whose look failed. */
-const FAILED_AGAIN_MS = 5000;
-
-/** Says that a recovery, or any (`null`), may be looked at now. For the moment after a commit; never throws. */
-export const announceRecoveries = (app: App, id: number | null): void =>
-  app.scheduler.announce(RECOVERIES, id, app.clock.now());
-
-/**
- * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and
- * changes all it changes in one transaction.
- */
-export const createRecoveryHandler = (app: App, pollMs: number): ServedHandler => {
-  const job = new RecoveryJob(app, {
-    deliveries: createDeliveriesSource(app),
-    journal: createJournalSource(app),
-  });
-  const underWay = new Set<Promise<unknown>>();
-  /** Looks that were begun here and that nobody waits for, by their recoveries. */
-  const begun = new Map<number, Promise<void>>();
-  /** When recoveries are tried again whose look failed, epoch milliseconds. */
-  const restUntil = new Map<number, number>();
-  const now = () => app.clock.now();
-
-  const look = async (id: number): Promise<number | null> => {
-    if (job.stopping) return null;
-    const looking = job.look(id);
-    const settled = looking.catch(() => undefined).finally(() => underWay.delete(settled));
-    underWay.add(settled);
-    return looking;
-  };
-
-  /** Looks at a recovery, and says when it is to be looked at again. */
-  const lookApart = async (id: number): Promise<void> => {
-    let again: number | null = null;
-    try {
-      again = await look(id);
-      restUntil.delete(id);
-    } catch (error) {
-      app.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
-      again = now() + FAILED_AGAIN_MS;
-      restUntil.set(id, again);
-    } finally {
-      begun.delete(id);
-    }
-    if (again !== null) app.scheduler.announce(RECOVERIES, null, again);
-  };
-
-  return {
-    pollMs,
-    now,
-    async dueTimes() {
-      await app.clock.sync();
-      const found = (await recoveries(await app.db.current())
-        .select('id', 'due_at')
-        .whereNotNull('due_at')) as Pick<RecoveryRow, 'id' | 'due_at'>[];
-      return new Map(
-        found.map(({ id, due_at: at }) => [
-          Number(id),
-          Math.max(Number(at), restUntil.get(Number(id)) ?? 0),
-        ])
-      );
-    },
-    // One that fails, or that has a million deliveries to collect, keeps no other waiting.
-    async work(groups) {
-      for (const id of groups) {
-        while (begun.size >= TURNS) await Promise.race(begun.values());
-        if (!begun.has(id)) begun.set(id, lookApart(id));
-      }
-      return null;
-    },
-    takeTurn: look,
-    turns: { groups: TURNS, nodes: 1 },
-    async stop() {
-      job.stopping = true;
-      await Promise.all(underWay);
-    },
-  };
-};
-
-/** Up to `limit` items of a recovery, then the recovery. @returns whether it is gone. */
+/** Removes some items of a recovery, then the recovery. @returns whether it is gone */
 const removePart = (app: App, id: number): Promise<boolean> =>
   app.db.retrying(async (tx) => {
     const ids = (await recoveryItems(tx)
       .where({ recovery_id: id })
-      .limit(REMOVED_AT_ONCE)
+      .limit(AT_ONCE)
       .pluck('id')) as number[];
     if (ids.length > 0) await recoveryItems(tx).whereIn('id', ids).delete();
-    if (ids.length === REMOVED_AT_ONCE) return false;
+    if (ids.length === AT_ONCE) return false;
     await recoveries(tx).where({ id }).delete();
     return true;
   });
 
-/**
- * Removes previews that nobody started, and recoveries that ended before the log's days, in small batches.
- * @param pause between two batches
- */
+/** Removes previews that nobody started and recoveries that ended before the log's days, with pauses between. */
 export const removeOldRecoveries = async (
   app: App,
   logDays: number,

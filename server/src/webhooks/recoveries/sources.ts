@@ -1,11 +1,11 @@
 import type { RecoveryFilter, Webhook } from '../../../../shared/contracts/webhooks';
-import { errorText } from '../../runtime/text';
 import { sendAgain } from './again';
-import { matchingDeliveries, type MatchingRequest } from '../deliveries/log';
-import { filterOf } from '../deliveries/log-filter';
+import { matchingDeliveries, subjectOf } from '../deliveries/log';
+import { type LogSelection, selectionOf } from '../deliveries/log-filter';
 import { bodyOf } from '../deliveries/messages';
 import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
 import {
+  createHeld,
   JOURNAL_TABLE,
   type JournalRow,
   matchingEntries,
@@ -16,43 +16,25 @@ import {
 } from '../journal';
 import { textFor } from '../publish';
 import { uuidV7 } from '../../runtime/uuid-v7';
-import { moduleHolding } from '../sending/modules-off';
 import { type RecoveryItemRow, type RecoveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { toWebhook } from '../webhook';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
 /** Something that a recovery is to send. */
-export interface FoundItem {
-  /** The source's key: unique within a recovery. */
-  ref: number;
-  webhook: number;
-  /** Its time, epoch milliseconds: the oldest of a webhook are queued first. */
-  at: number;
-  /** The id of its delivery's row; null: the source makes the delivery when it queues it. */
-  delivery: number | null;
-}
+export type FoundItem = Pick<RecoveryItemRow, 'ref' | 'webhook_id' | 'at' | 'delivery_id'>;
 
 /** An item that is in the queue now. */
-export interface QueuedItem {
+interface QueuedItem {
   /** The id of its delivery's row. */
   delivery: number;
   /** The attempts that it has had by now. */
   tries: number;
 }
 
-/** The source of a recovery's work. */
 export interface RecoverySource {
-  /**
-   * Finds everything that a recovery is to send, part by part and in any order; again from the start
-   * where a process died meanwhile.
-   * @param keep stores a part: what is stored already is left out. It answers false if there is no use in
-   * going on.
-   */
-  collect(
-    recovery: RecoveryRow,
-    keep: (found: readonly FoundItem[]) => Promise<boolean>
-  ): Promise<void>;
+  /** Finds everything that a recovery is to send, part by part; from the start if a process died meanwhile. */
+  collect(recovery: RecoveryRow): AsyncGenerator<FoundItem[]>;
   /**
    * Puts items into the queue of deliveries, in the transaction that records it.
    * @returns those that are in the queue, by `ref`; of the others there is nothing to send any more.
@@ -70,21 +52,15 @@ const AT_ONCE = 20;
 
 /** Events of the journal, to be sent to a webhook that has not had them; docs/management-api.md#replaying. */
 export const createJournalSource = (app: App): RecoverySource => {
-  const webhookOf = async (id: number): Promise<WebhookRow | undefined> =>
-    (await (await app.db.current()).table(WEBHOOKS_TABLE).where({ id }).first()) as
-      WebhookRow | undefined;
+  const webhookOf = async (id: number): Promise<Webhook | null> => {
+    const found = (await app.db.current()).table(WEBHOOKS_TABLE).where({ id }).first();
+    const row = (await found) as WebhookRow | undefined;
+    return row ? toWebhook(row) : null;
+  };
 
   const make = async (entry: JournalRow, webhook: Webhook): Promise<NewDelivery | null> => {
-    const { event, frame, subject_type: type, subject_id: id, subject_label: label } = entry;
-    let data: string | null;
-    try {
-      data = await textFor(app, { event, text: entry.data }, webhook);
-    } catch (error) {
-      app.log.error(
-        `switchboard: the event ${event} could not be written for webhook ${webhook.id}: ${errorText(error)}`
-      );
-      return null;
-    }
+    const { event, frame } = entry;
+    const data = await textFor(app, { event, text: entry.data }, webhook);
     if (data === null) return null;
     const at = getDeliveryStore(app).now();
     const deliveryId = uuidV7(at);
@@ -97,7 +73,7 @@ export const createJournalSource = (app: App): RecoverySource => {
       at,
       isTest: false,
       replayed: true,
-      subject: type === null || id === null ? null : { type, id, label: label ?? id },
+      subject: subjectOf(entry),
       isOrdered: webhook.ordering === 'by_record',
     };
   };
@@ -110,46 +86,44 @@ export const createJournalSource = (app: App): RecoverySource => {
   ): Promise<[number, QueuedItem][]> => {
     const refs = [...made.keys()];
     if (refs.length === 0) return [];
-    const rows = () => tx.table(REPLAYS_TABLE);
-    await rows()
-      .insert(refs.map((ref) => ({ journal_id: ref, webhook_id: webhook, recovery_id: recovery })))
-      .onConflict(['journal_id', 'webhook_id'])
-      .ignore();
-    const own = (await rows()
+    await tx.insert(
+      REPLAYS_TABLE,
+      refs.map((ref) => ({ journal_id: ref, webhook_id: webhook, recovery_id: recovery })),
+      { unique: ['journal_id', 'webhook_id'], then: 'ignore' }
+    );
+    const own = (await tx
+      .table(REPLAYS_TABLE)
       .where({ webhook_id: webhook, recovery_id: recovery })
       .whereIn('journal_id', refs)
       .pluck('journal_id')) as number[];
     const isOwn = new Set(own.map(Number));
     const claimed = [...made].filter(([ref]) => isOwn.has(ref));
     if (claimed.length === 0) return [];
-    const ids = await getDeliveryStore(app).insert(
-      tx,
-      claimed.map(([, delivery]) => delivery)
-    );
-    return claimed.flatMap(([ref, { deliveryId }]): [number, QueuedItem][] => {
-      const id = ids.get(deliveryId);
-      return id === undefined ? [] : [[ref, { delivery: id, tries: 0 }]];
-    });
+    const deliveries = claimed.map(([, delivery]) => delivery);
+    const ids = await getDeliveryStore(app).insert(tx, deliveries);
+    return claimed.map(([ref, { deliveryId }]) => [
+      ref,
+      { delivery: ids.get(deliveryId) as number, tries: 0 },
+    ]);
   };
 
   return {
-    async collect({ filter, boundary }, keep) {
+    async *collect({ filter, boundary }) {
       const { webhook: id, ...range } = JSON.parse(filter) as ReplayFilter;
-      const row = await webhookOf(id);
-      if (!row) return;
-      for await (const part of matchingEntries(app, toWebhook(row), range, Number(boundary))) {
-        const found = part.map(({ id: ref, at }) => ({ ref, webhook: id, at, delivery: null }));
-        if (!(await keep(found))) return;
+      const webhook = await webhookOf(id);
+      if (!webhook) return;
+      for await (const part of matchingEntries(app, webhook, range, Number(boundary))) {
+        const item = { webhook_id: id, delivery_id: null };
+        yield part.map(({ id: ref, at }) => ({ ref, at, ...item }));
       }
     },
 
     async queue(tx, items) {
       const queued = new Map<number, QueuedItem>();
       const [first] = items;
-      const row = first && (await webhookOf(Number(first.webhook_id)));
-      if (!first || !row) return queued;
-      const webhook = toWebhook(row);
-      const enabled = await app.modules.enabled();
+      const webhook = first && (await webhookOf(Number(first.webhook_id)));
+      if (!webhook) return queued;
+      const isHeld = await createHeld(app);
       for (let at = 0; at < items.length; at += AT_ONCE) {
         const refs = items.slice(at, at + AT_ONCE).map(({ ref }) => Number(ref));
         const had = await replayedTo(tx, webhook.id, refs);
@@ -160,7 +134,7 @@ export const createJournalSource = (app: App): RecoverySource => {
         const made = new Map<number, NewDelivery>();
         for (const entry of entries) {
           if (had.has(Number(entry.id)) || wasSent(entry, webhook.id)) continue;
-          if ((await moduleHolding(app, entry.event, enabled)) !== null) continue;
+          if (isHeld(entry.event)) continue;
           const one = await make(entry, webhook);
           if (one) made.set(Number(entry.id), one);
         }
@@ -173,44 +147,30 @@ export const createJournalSource = (app: App): RecoverySource => {
 
 const RECOVERABLE = ['failing', 'failed'] as const;
 
-/**
- * The rows of the log that match a recovery's filter: only failing and failed deliveries.
- * @param boundary the id of the newest row that counts
- */
-export const matchingOf = (
-  { ids, state, ...query }: RecoveryFilter,
-  boundary: number
-): MatchingRequest => {
-  const { filter, search } = filterOf(query);
+/** The rows of the log that match a recovery's filter: only failing and failed deliveries. */
+export const matchingOf = ({ ids, state, ...query }: RecoveryFilter): LogSelection => {
+  const { filter, search } = selectionOf(query);
   const states = RECOVERABLE.filter((one) => state === undefined || one === state);
-  return { filter: { ...filter, states, ids }, search, boundary };
+  return { filter: { ...filter, states, ids }, search };
 };
 
 /** Failing and failed deliveries of the log, to be sent again; docs/contract-webhooks.md#recoveries. */
 export const createDeliveriesSource = (app: App): RecoverySource => ({
-  async collect({ filter, boundary }, keep) {
-    const request = matchingOf(JSON.parse(filter) as RecoveryFilter, Number(boundary));
-    for await (const part of matchingDeliveries(app, request)) {
-      const found = part.map(({ place: { id, at }, webhook }) => ({
+  async *collect({ filter, boundary }) {
+    const selection = matchingOf(JSON.parse(filter) as RecoveryFilter);
+    for await (const part of matchingDeliveries(app, selection, Number(boundary))) {
+      yield part.map(({ id, at, webhook }) => ({
         ref: id,
-        webhook,
         at,
-        delivery: id,
+        webhook_id: webhook,
+        delivery_id: id,
       }));
-      if (!(await keep(found))) return;
     }
   },
 
   async queue(tx, items) {
-    const enabled = await app.modules.enabled();
-    const held = new Map<string, boolean>();
-    const isHeld = async (event: string): Promise<boolean> => {
-      const known = held.get(event) ?? (await moduleHolding(app, event, enabled)) !== null;
-      held.set(event, known);
-      return known;
-    };
     const refs = items.map(({ ref }) => Number(ref));
-    const tries = await sendAgain(tx, app, refs, isHeld);
+    const tries = await sendAgain(tx, app, refs, await createHeld(app));
     return new Map([...tries].map(([id, before]) => [id, { delivery: id, tries: before }]));
   },
 });

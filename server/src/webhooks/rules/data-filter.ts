@@ -1,12 +1,11 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js';
 import { isRecord } from '../../runtime/text';
 import { type Refusal, refusal } from '../../runtime/refusal';
-import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter } from './filter-schema';
+import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter, withInner } from './filter-schema';
 
 /**
- * Keeps what was made of the filters that were asked last. By the text that a webhook's row holds, which
- * is the version of its filter: after any change, by whatever means, the next event goes by the new one,
- * and webhooks with the same filter share one.
+ * Keeps what was made of the filters that were asked last, by the text of a webhook's row: after any change, by
+ * whatever means, the next event goes by the new filter, and webhooks with the same one share it.
  * @param make throws where it cannot be made; nothing is kept then
  * @param most how many are kept; the one that was asked the longest ago is forgotten first
  */
@@ -30,43 +29,29 @@ export class FilterCache<Filter, T> {
   }
 }
 
-/** Patterns of version 0.2, as the keywords that took their place. */
+/** A webhook's filter: a JSON Schema (2020-12) that `data` must match to be sent; docs/management-api.md#filters. */
+type DataFilter = Record<string, unknown>;
 
-type Schema = Record<string, unknown>;
+/** Patterns of version 0.2, as the keywords that took their place. */
 
 /** A character of a pattern that stands for itself, or one that was escaped so that it does. */
 const LITERAL = /^(?:[^\\^$.*+?()[\]{}|]|\\[\\^$.*+?()[\]{}|/-])*$/u;
 
-/** The text that a pattern without any special character finds; null for another pattern. */
-const literalOf = (pattern: string): string | null =>
-  LITERAL.test(pattern) ? pattern.replace(/\\(.)/gu, '$1') : null;
-
-/**
- * The keywords that say what a pattern says: `^abc`, `abc$`, `^abc$` or `abc`, with special characters
- * escaped; null for a pattern that says more.
- */
-const keywordsOf = (pattern: string): Schema | null => {
+/** The keywords for a pattern `^abc`, `abc$`, `^abc$` or `abc`, special characters escaped; null: it says more. */
+const keywordsOf = (pattern: string): DataFilter | null => {
   const starts = pattern.startsWith('^');
   const ends = /(?:^|[^\\])(?:\\\\)*\$$/.test(pattern);
-  const text = literalOf(pattern.slice(starts ? 1 : 0, ends ? -1 : undefined));
-  if (text === null) return null;
+  const sought = pattern.slice(starts ? 1 : 0, ends ? -1 : undefined);
+  if (!LITERAL.test(sought)) return null;
+  const text = sought.replace(/\\(.)/gu, '$1');
   // A pattern says nothing of what is no text.
   if (starts && ends) return { if: { type: 'string' }, then: { const: text } };
   if (starts) return { startsWith: text };
   return ends ? { endsWith: text } : { includes: text };
 };
 
-/** Keywords whose value is data, which may look like a schema. */
-const DATA = new Set(['const', 'enum', 'default', 'examples', 'required', 'dependentRequired']);
-const BY_NAME = new Set(['properties', 'dependentSchemas', '$defs', 'definitions']);
-
-const each = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(each);
-  return isRecord(value) ? withoutPatterns(value) : value;
-};
-
 /** A schema with further keywords, in `allOf` if it has one of them already. */
-const withKeywords = (schema: Schema, said: Schema): Schema => {
+const withKeywords = (schema: DataFilter, said: DataFilter): DataFilter => {
   const isFree = Object.keys(said).every((keyword) => !Object.hasOwn(schema, keyword));
   if (isFree && !Object.hasOwn(schema, 'if')) return { ...schema, ...said };
   const others: unknown[] = Array.isArray(schema.allOf) ? schema.allOf : [];
@@ -74,27 +59,14 @@ const withKeywords = (schema: Schema, said: Schema): Schema => {
 };
 
 /** A filter with its simple patterns said by keywords; those that say more are left where they are. */
-const withoutPatterns = (schema: Schema): Schema => {
-  const { pattern, ...rest } = Object.fromEntries(
-    Object.entries(schema).map(([keyword, value]) => {
-      if (DATA.has(keyword)) return [keyword, value];
-      if (!BY_NAME.has(keyword) || !isRecord(value)) return [keyword, each(value)];
-      return [
-        keyword,
-        Object.fromEntries(Object.entries(value).map(([name, one]) => [name, each(one)])),
-      ];
-    })
+const withoutPatterns = (schema: DataFilter): DataFilter => {
+  const { pattern, ...rest } = withInner(schema, (inner) =>
+    isRecord(inner) ? withoutPatterns(inner) : inner
   );
   if (pattern === undefined) return rest;
   const said = typeof pattern === 'string' ? keywordsOf(pattern) : null;
   return said === null ? { ...rest, pattern } : withKeywords(rest, said);
 };
-
-/**
- * A webhook's filter: a JSON Schema (2020-12) that the `data` of an event must match to be sent.
- * docs/management-api.md#filters.
- */
-type DataFilter = Record<string, unknown>;
 
 /** Matches nothing. */
 const NOTHING: DataFilter = { not: {} };
@@ -148,10 +120,7 @@ const ajv = new Ajv2020({
 });
 addFilterKeywords(ajv);
 
-/**
- * @throws UnfitFilter if the filter may not be used
- * @throws Error if it is no JSON Schema
- */
+/** @throws UnfitFilter if the filter may not be used, Error if it is no JSON Schema */
 export const compile = (filter: DataFilter): ValidateFunction => {
   // Within `if` ajv tells no errors.
   const schema = { if: expandFilter(filter), else: false };
@@ -163,31 +132,25 @@ export const compile = (filter: DataFilter): ValidateFunction => {
   }
 };
 
-/**
- * Why a filter may not be used, without compiling it; null if it may. Faults that only ajv would find are
- * not looked for: nobody could save them.
- */
-export const refusalOf = (filter: DataFilter): Refusal | null => {
+const faultOf = (judge: () => unknown): Refusal | null => {
   try {
-    expandFilter(filter);
+    judge();
     return null;
   } catch (error) {
     if (error instanceof UnfitFilter) return error.refusal;
-    return refusal((error as Error).message, 'filter_schema');
+    const reason = (error as Error).message;
+    return refusal(reason, 'filter_schema', { reason });
   }
 };
 
+/** Why a filter may not be used; null: it may. Faults that only compiling finds are absent: none could be saved. */
+export const refusalOf = (filter: DataFilter): Refusal | null =>
+  faultOf(() => expandFilter(filter));
+
 /** Why a filter is not taken, in words for its author; null if it is. */
 export const judgeFilter = (filter: DataFilter): Refusal | null => {
-  try {
-    compile(filter);
-    return null;
-  } catch (error) {
-    const reason = (error as Error).message;
-    const { code, values } =
-      error instanceof UnfitFilter ? error.refusal : refusal(reason, 'filter_schema', { reason });
-    return refusal(`is no filter: ${reason}`, code, values);
-  }
+  const fault = faultOf(() => compile(filter));
+  return fault && refusal(`is no filter: ${fault.message}`, fault.code, fault.values);
 };
 
 /** A filter that is compiled takes some 10 kB; a site with more webhooks compiles some of them again. */

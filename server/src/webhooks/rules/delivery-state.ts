@@ -1,8 +1,4 @@
-import {
-  DELIVERY_STATUSES,
-  type DeliveryState,
-  type DeliveryStatus,
-} from '../../../../shared/contracts/webhooks';
+import type { DeliveryState, DeliveryStatus } from '../../../../shared/contracts/webhooks';
 
 /** A delivery's state; docs/contract-webhooks.md#deliveries. */
 export const stateOf = (delivery: {
@@ -15,60 +11,45 @@ export const stateOf = (delivery: {
   return delivery.tries > 0 ? 'failing' : 'waiting';
 };
 
-/** Under what a delivery in the queue is found, as its column has it. */
-export const SECTIONS = {
-  ...{ waiting: 0, failing: 1, failed: 2 },
-  // Tests; and a sent one that is sent again by hand.
-  ...{ test: 3, failedTest: 4, sentTest: 5, sent: 6 },
-} as const;
+/** The sections that are asked for by their numbers. */
+export const SECTIONS = { waiting: 0, failing: 1, test: 3 } as const;
 
-export const sectionOf = (delivery: Parameters<typeof stateOf>[0]): number => {
-  const state = stateOf(delivery);
-  if (state !== 'test') return SECTIONS[state];
-  if (delivery.status === 'pending') return SECTIONS.test;
-  return delivery.status === 'failed' ? SECTIONS.failedTest : SECTIONS.sentTest;
-};
-
-/** Deliveries of one status, either tests or none. */
+/** Deliveries of one status and one state. */
 export interface LogSection {
+  /** As the column of the queue has it. */
+  number: number;
   status: DeliveryStatus;
-  isTest: boolean;
-  /** Pending ones only: true for attempted ones, false for the others. */
-  tried?: boolean;
+  state: DeliveryState;
 }
 
-const isIn = ({ status, isTest }: LogSection, state: DeliveryState): boolean => {
-  if (isTest || state === 'test') return isTest && state === 'test';
-  return status === 'pending' ? state === 'waiting' || state === 'failing' : status === state;
-};
+const ALL: readonly LogSection[] = [
+  { number: SECTIONS.waiting, status: 'pending', state: 'waiting' },
+  { number: SECTIONS.failing, status: 'pending', state: 'failing' },
+  { number: 2, status: 'failed', state: 'failed' },
+  // Tests; and a sent one that is sent again by hand.
+  { number: SECTIONS.test, status: 'pending', state: 'test' },
+  { number: 4, status: 'failed', state: 'test' },
+  { number: 5, status: 'sent', state: 'test' },
+  { number: 6, status: 'sent', state: 'sent' },
+];
 
-/**
- * The sections in which the deliveries of a status and of some states are.
- * @returns none if no delivery can be in both
- */
+/** The sections in which the deliveries of a status and of some states are; none if none can be in both. */
 export const sectionsOf = (
   status: DeliveryStatus | undefined,
   states: readonly DeliveryState[] | undefined
-): LogSection[] => {
-  const all = DELIVERY_STATUSES.flatMap((one) => [
-    { status: one, isTest: false },
-    { status: one, isTest: true },
-  ]).filter((section) => status === undefined || section.status === status);
-  if (!states) return all;
-  return states.flatMap((state) =>
-    all
-      .filter((section) => isIn(section, state))
-      .map((section) =>
-        state === 'waiting' || state === 'failing'
-          ? { ...section, tried: state === 'failing' }
-          : section
-      )
+): LogSection[] =>
+  ALL.filter(
+    (one) =>
+      (status === undefined || one.status === status) && (states?.includes(one.state) ?? true)
   );
+
+export const sectionOf = (delivery: Parameters<typeof stateOf>[0]): number => {
+  const state = stateOf(delivery);
+  return ALL.find((one) => one.status === delivery.status && one.state === state)!.number;
 };
 
 export interface DeliveryProgress {
   status: DeliveryStatus;
-  /** Attempts made so far. */
   tries: number;
   /** Attempts by hand ahead of the schedule, which used up none of it. */
   extraTries?: number | undefined;
@@ -87,10 +68,9 @@ export interface NextState extends DeliveryProgress {
 const LONGEST_PAUSES_MS = 72 * 3_600_000;
 
 /**
- * The transition of a delivery whose receiver asked for a pause: only its next attempt is due later;
+ * The transition if the receiver asked for a pause: only the next attempt is due later;
  * docs/receivers.md#asking-for-a-pause.
- * @param until when the pause ends, epoch milliseconds
- * @param at when the attempt ended, epoch milliseconds
+ * @param until when the pause ends, `at` when the attempt ended; both epoch milliseconds
  * @returns null if it was put off for long enough: the attempt counts as any other
  */
 export const afterPause = (
@@ -126,19 +106,15 @@ export const afterAttempt = (
 ): NextState => {
   const { status, extraTries } = before;
   const tries = before.tries + 1;
-  if (ok) return { status: 'sent', tries, extraTries, nextAttemptAt: null, counts: 'sent' };
-  if (status !== 'pending') {
-    return { status, tries, extraTries, nextAttemptAt: null, counts: null };
-  }
+  const ended = { status, tries, extraTries, nextAttemptAt: null, counts: null };
+  if (ok) return { ...ended, status: 'sent', counts: 'sent' };
+  if (status !== 'pending') return ended;
   if (dueAt !== null && dueAt > at) {
-    const extra = (extraTries ?? 0) + 1;
-    return { status, tries, extraTries: extra, nextAttemptAt: dueAt, counts: null };
+    return { ...ended, extraTries: (extraTries ?? 0) + 1, nextAttemptAt: dueAt };
   }
   const pause = schedule[tries - (extraTries ?? 0) - 1];
-  if (pause === undefined) {
-    return { status: 'failed', tries, extraTries, nextAttemptAt: null, counts: 'failed' };
-  }
-  return { status, tries, extraTries, nextAttemptAt: at + pause * 1000, counts: null };
+  if (pause === undefined) return { ...ended, status: 'failed', counts: 'failed' };
+  return { ...ended, nextAttemptAt: at + pause * 1000 };
 };
 
 /** A receiver may ask for a day at most; docs/receivers.md#asking-for-a-pause. */

@@ -1,31 +1,6 @@
 import type { HealthState } from '../../../../shared/contracts/webhooks';
 import { HOUR_MS } from '../../runtime/text';
 
-interface FailureRun {
-  /** Deliveries in a row that ended failed. */
-  count: number;
-  /** The run reached the threshold at some point of the sequence. */
-  tripped: boolean;
-}
-
-/**
- * Goes on counting deliveries that ended `failed` in a row; a `sent` one starts over. Deliveries,
- * not tries: each delivery is handed in once, when it ends. docs/contract-webhooks.md#switching-off.
- */
-export const continueRun = (
-  count: number,
-  outcomes: readonly ('sent' | 'failed')[],
-  threshold: number
-): FailureRun => {
-  let run = count;
-  let tripped = false;
-  for (const outcome of outcomes) {
-    run = outcome === 'sent' ? 0 : run + 1;
-    if (outcome === 'failed' && run >= threshold) tripped = true;
-  }
-  return { count: run, tripped };
-};
-
 /** A webhook row's record of how its attempts went. */
 export interface Failing {
   /** Deliveries in a row that ended `failed`. */
@@ -47,7 +22,7 @@ export interface CountedAttempt {
   at: number;
 }
 
-export interface SwitchOffLimits {
+interface SwitchOffLimits {
   /** Deliveries in a row that may end `failed`. */
   failures: number;
   /** How long no attempt may succeed, in hours; fractions are allowed. */
@@ -68,14 +43,12 @@ export const continueFailing = (
   attempts: readonly CountedAttempt[],
   limits: SwitchOffLimits
 ): { after: Failing; reason: string | null } => {
-  const run = continueRun(
-    before.consecutiveFailures,
-    attempts.flatMap(({ ended }) => ended ?? []),
-    limits.failures
-  );
-  let { failedAttempts, failingSince } = before;
+  let { consecutiveFailures, failedAttempts, failingSince } = before;
+  let tooMany = false;
   let tooLong = false;
-  for (const { ok, at } of attempts) {
+  for (const { ok, ended, at } of attempts) {
+    if (ended !== null) consecutiveFailures = ended === 'sent' ? 0 : consecutiveFailures + 1;
+    tooMany ||= ended === 'failed' && consecutiveFailures >= limits.failures;
     failedAttempts = ok ? 0 : failedAttempts + 1;
     failingSince = ok ? null : (failingSince ?? at);
     tooLong ||=
@@ -83,22 +56,13 @@ export const continueFailing = (
       failedAttempts >= LEAST_FAILED_ATTEMPTS &&
       at - failingSince >= limits.failingHours * HOUR_MS;
   }
-  const after = { consecutiveFailures: run.count, failedAttempts, failingSince };
-  if (attempts.some(({ isGone }) => isGone)) {
-    return { after, reason: 'Switched off because its receiver answered 410: it is gone.' };
-  }
-  if (run.tripped) {
-    return {
-      after,
-      reason: `Switched off after ${limits.failures} failed deliveries in a row.`,
-    };
-  }
-  return {
-    after,
-    reason: tooLong
-      ? `Switched off because no attempt succeeded for ${hours(limits.failingHours)}.`
-      : null,
-  };
+  const after = { consecutiveFailures, failedAttempts, failingSince };
+  let reason: string | null = null;
+  if (attempts.some(({ isGone }) => isGone))
+    reason = 'because its receiver answered 410: it is gone';
+  else if (tooMany) reason = `after ${limits.failures} failed deliveries in a row`;
+  else if (tooLong) reason = `because no attempt succeeded for ${hours(limits.failingHours)}`;
+  return { after, reason: reason && `Switched off ${reason}.` };
 };
 
 /** A webhook's spell of failures; tests never count. */

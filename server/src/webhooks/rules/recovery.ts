@@ -11,7 +11,6 @@ const LATEST_MS = 5000;
 /** A delivery that a recovery has queued, as it is now. */
 export interface QueuedAgain {
   status: DeliveryStatus;
-  /** Attempts made so far. */
   tries: number;
   /** It waits for an attempt, or one is under way. */
   isDue: boolean;
@@ -41,8 +40,8 @@ export const firstOutcome = (
  * How many more deliveries of each webhook a recovery may queue: the webhooks that can be sent to share
  * what may be untried at once, so that a slow one does not keep the others waiting.
  * @param served webhooks of which something is left to be queued
- * @param untried how many of each webhook are queued and untried, and can be sent now
- * @param stuck how many are queued and cannot: their webhook is off or paused, or they wait for another
+ * @param untried how many of each are queued and untried, and can be sent now
+ * @param stuck how many cannot: their webhook is off or paused, or they wait for another
  */
 export const roomOf = (
   served: readonly number[],
@@ -74,8 +73,7 @@ export const fullOf = (stuck: ReadonlyMap<number, number>): number[] =>
   [...stuck].filter(([, count]) => count >= STUCK_AT_MOST).map(([webhook]) => webhook);
 
 /**
- * When a recovery is to be looked at again, epoch milliseconds: soon while it moves, less and less often
- * while it does not.
+ * When a recovery is to be looked at again: soon while it moves, less and less often while it does not.
  * @param movedAt when something of it was queued or had its attempt for the last time
  */
 export const nextLook = (now: number, movedAt: number): number =>

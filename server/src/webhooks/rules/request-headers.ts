@@ -1,4 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import type { RefusalCode } from '../../../../shared/contracts/refusals';
 import { HEADER_LIMITS, KEPT_VALUE } from '../../../../shared/contracts/webhooks';
 import { type Refusal, refusal } from '../../runtime/refusal';
 import { REDACTED, redactText } from '../../runtime/text';
@@ -32,10 +33,8 @@ export const standardSignature = (
   timestamp: number,
   body: string
 ): string => {
-  const key = Buffer.from(
-    secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret,
-    'base64'
-  );
+  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
+  const key = Buffer.from(encoded, 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
 };
 
@@ -50,10 +49,7 @@ export interface SignedParts {
   body: string;
 }
 
-/**
- * Every header an attempt is signed with: ours and the Standard Webhooks ones. The standard's headers
- * take several signatures each; ours has a header for each.
- */
+/** The headers that sign an attempt: ours, one for each signature, and Standard Webhooks', which list them. */
 export const signatureHeaders = ({
   secret,
   previousSecret = null,
@@ -191,25 +187,21 @@ const isName = (name: string): boolean =>
 const shown = (name: string): string => name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?');
 
 const judgeOne = (name: string, value: string): Refusal | null => {
-  const values = { name: shown(name) };
-  if (!isName(name)) return refusal('is no name of a header', 'header_name', values);
+  const wrong = (message: string, code: RefusalCode) =>
+    refusal(message, code, { name: shown(name) });
+  if (!isName(name)) return wrong('is no name of a header', 'header_name');
   if (RESERVED.test(name)) {
-    return refusal('is set by the site and cannot be replaced', 'header_reserved', values);
+    return wrong('is set by the site and cannot be replaced', 'header_reserved');
   }
-  if (value.trim() === '') return refusal('must have a value', 'header_value', values);
+  if (value.trim() === '') return wrong('must have a value', 'header_value');
   if (value.length > HEADER_LIMITS.value) {
-    return refusal(`must have at most ${HEADER_LIMITS.value} characters`, 'header_value', values);
+    return wrong(`must have at most ${HEADER_LIMITS.value} characters`, 'header_value');
   }
-  return VALUE.test(value)
-    ? null
-    : refusal(
-        'must be text of Latin-1 without line breaks and other control characters',
-        'header_value',
-        values
-      );
+  if (VALUE.test(value)) return null;
+  const latin = 'must be text of Latin-1 without line breaks and other control characters';
+  return wrong(latin, 'header_value');
 };
 
-/** The problems of a user's headers. */
 export const judgeHeaders = (headers: Readonly<Record<string, string>>): HeaderProblem[] => {
   const entries = Object.entries(headers);
   const { most, total } = HEADER_LIMITS;
@@ -248,13 +240,9 @@ export const judgeKept = (
   present: readonly string[]
 ): Refusal | null => {
   const name = keptNames(given).find((one) => !has(present, one));
-  return name === undefined
-    ? null
-    : refusal(
-        `${name} is ${KEPT_VALUE}, which keeps a value that is there, and there is none`,
-        'header_unknown',
-        { name }
-      );
+  if (name === undefined) return null;
+  const message = `${name} is ${KEPT_VALUE}, which keeps a value that is there, and there is none`;
+  return refusal(message, 'header_unknown', { name });
 };
 
 /**

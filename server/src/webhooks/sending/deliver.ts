@@ -1,13 +1,14 @@
-import type { Knex } from 'knex';
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
-import { type Detached, padded, rowsOf, type Statement } from '../../database/connection';
+import { padded, rowsOf } from '../../database/connection';
+import { repeated } from '../../database/dialects/shared';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/background-work';
-import { debugEach, debugLog } from '../../runtime/text';
+import { debugEach, debugLog, isoTime } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { SlotWorker } from '../../scheduling/slot-worker';
-import type { ServedHandler } from '../../scheduling/types';
-import { claimedLine, unsentLine } from '../debug-lines';
+import type { GroupHandler } from '../../scheduling/types';
+import { claimedLine, unsentLine, type UnsentReason } from '../debug-lines';
+import { getDeliveryChanges } from '../deliveries/changes';
 import {
   announceDeliveries,
   BY_HAND,
@@ -19,25 +20,17 @@ import {
 } from '../deliveries/store';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
-import type { HeldBack } from './modules-off';
+import { type HeldBack, moduleHolding } from '../modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
-import type { Db } from '../../database/db';
 
-/** The current webhook of an attempt. */
-interface LoadedWebhook {
-  webhook: WebhookRow;
-  /** The modules that are on. */
-  enabled: ReadonlySet<ModuleId>;
-}
-
-/** The ids of one query. */
+/** The ids of one query, and what it found: current webhooks, each with the modules that are on. */
 interface Batch {
   ids: Set<number>;
   /** When the database was asked, in milliseconds of the process's clock; Infinity: it is about to be. */
   queriedAt: number;
-  found: Promise<(id: number) => LoadedWebhook | null>;
+  found: Promise<ReadonlyMap<number, { webhook: WebhookRow; enabled: ReadonlySet<ModuleId> }>>;
 }
 
 /**
@@ -52,55 +45,39 @@ const FRESH_MS = 5;
  * most expensive part of it: whatever is asked for in one turn of the event loop is one query, and what
  * was asked of the database less than 5 ms ago is not asked again.
  */
-const createWebhookLoader = (app: App): ((id: number) => Promise<LoadedWebhook | null>) => {
+const createWebhookLoader = ({ db }: App) => {
+  const modules = storedModules(db.pool).toSQL();
   const recent = new Set<Batch>();
-  let gathering: Batch | null = null;
-  /** By how many ids they ask for: the query builder takes longer than the query. */
-  const statements = new Map<number, Statement>();
 
-  const statementOf = (db: Db, ids: readonly number[]): Statement => {
-    const { sql, bindings } = db
-      .table(WEBHOOKS_TABLE)
-      .select('*', storedModules(db).as('modules'))
-      .whereIn('id', [...ids])
-      .toSQL();
-    return { sql, bindings: bindings as readonly Knex.RawBinding[] };
-  };
-
-  const load = async (batch: Batch): Batch['found'] => {
+  const read = async (batch: Batch): Batch['found'] => {
     await nextTurn();
-    gathering = null;
     batch.queriedAt = performance.now();
     // Its rows and the secrets in them leave the memory, whether anybody asks again or not.
     setTimeout(() => recent.delete(batch), FRESH_MS).unref();
-    const db = await app.db.current();
     const ids = padded([...batch.ids]);
-    const { sql, bindings } = statements.get(ids.length) ?? statementOf(db, ids);
-    statements.set(ids.length, { sql, bindings });
-    // The ids are what its statement ends with.
-    const values = [...bindings.slice(0, -ids.length), ...ids];
+    // As text, for the query builder takes longer than the query.
+    const sql = `SELECT *, (${modules.sql}) AS modules FROM ${db.named(WEBHOOKS_TABLE)}
+      WHERE id IN (${repeated('?', ids.length)})`;
+    const current = await db.current();
     const rows = rowsOf<WebhookRow & { modules: string | null }>(
-      await db.prepared({ sql, bindings: values })
+      await current.prepared({ sql, bindings: [...modules.bindings, ...ids] })
     );
-    const byId = new Map(rows.map((row) => [Number(row.id), row]));
     const enabled = enabledModules(rows[0]?.modules);
-    return (id) => {
-      const webhook = byId.get(id);
-      return webhook ? { webhook, enabled } : null;
-    };
+    return new Map(rows.map((webhook) => [Number(webhook.id), { webhook, enabled }]));
   };
 
-  return async (id) => {
+  return async (id: number) => {
     const freshSince = performance.now() - FRESH_MS;
-    const known = [...recent].find(({ ids, queriedAt }) => ids.has(id) && queriedAt > freshSince);
-    if (known) return (await known.found)(id);
-    if (!gathering) {
-      gathering = { ids: new Set(), queriedAt: Number.POSITIVE_INFINITY } as Batch;
-      gathering.found = load(gathering);
-      recent.add(gathering);
+    const fresh = [...recent].filter(({ queriedAt }) => queriedAt > freshSince);
+    const known =
+      fresh.find(({ ids }) => ids.has(id)) ?? fresh.find((one) => one.queriedAt === Infinity);
+    const batch = known ?? ({ ids: new Set(), queriedAt: Infinity } as Batch);
+    if (!known) {
+      batch.found = read(batch);
+      recent.add(batch);
     }
-    gathering.ids.add(id);
-    return (await gathering.found)(id);
+    batch.ids.add(id);
+    return (await batch.found).get(id);
   };
 };
 
@@ -109,94 +86,70 @@ const ENDED_AT_ONCE = 500;
 /** Answers that say that too much comes at once. */
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
-/** The decision about a due delivery, made with its current webhook. */
-type Decision =
-  | { kind: 'send'; webhook: WebhookRow }
-  /** A test that a crash interrupted is not sent late: the user who pressed the button has long gone. */
-  | { kind: 'interrupted test'; webhook: WebhookRow }
-  /** Deleted, with its log, a moment ago. */
-  | { kind: 'webhook deleted' }
-  | { kind: 'webhook switched off' }
-  | { kind: 'webhook paused' }
-  | { kind: 'module switched off' };
-
-const interrupted = (endedAt: number): AttemptResult => ({
-  ok: false,
-  endedAt,
-  attempt: {
-    at: new Date().toISOString().replace('Z', '+00:00'),
-    request: { url: '', headers: {} },
-    answer: null,
-    error: 'interrupted',
-    duration_ms: 0,
-    manual: true,
-  },
-});
+const interrupted = (endedAt: number): AttemptResult => {
+  const request = { url: '', headers: {} };
+  const at = isoTime(Date.now());
+  const failed = { answer: null, error: 'interrupted', duration_ms: 0, manual: true };
+  return { ok: false, endedAt, attempt: { at, request, ...failed } };
+};
 
 /**
  * Works on due deliveries, from this node. Each goes through this file from top to bottom: it is claimed
- * by the worker, `decide` says what is to be done, `perform` does it, `recordAttempts` writes the result
- * together with others, and `tell` calls handlers.
+ * by the worker, `decide` says whether it is sent now, `perform` sends it, `recordAttempts` writes
+ * the result together with others, and `tell` calls handlers.
  */
 export const createDeliveryHandler = (
   app: App,
   sender: Sender,
-  heldBack: HeldBack,
-  detached: Detached
-): ServedHandler => {
+  heldBack: HeldBack
+): GroupHandler => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
   const loadWebhook = createWebhookLoader(app);
   const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
-  const decide = async ({ group, delivery }: LeasedDelivery): Promise<Decision> => {
+  /** @returns the current webhook of a due delivery, or why it is not sent now */
+  const decide = async (lease: LeasedDelivery): Promise<WebhookRow | UnsentReason> => {
+    const { delivery, group } = lease;
     const loaded = await loadWebhook(delivery.webhook);
-    if (!loaded) return { kind: 'webhook deleted' };
+    if (!loaded) return 'webhook deleted';
     const { webhook, enabled } = loaded;
-    const isByHand = group === BY_HAND;
-    if (delivery.isTest) {
-      const isRecent =
-        delivery.status !== 'pending' || delivery.createdAt + patienceOf(app) > store.now();
-      const isAwaited = isByHand && isRecent;
-      return { kind: isAwaited ? 'send' : 'interrupted test', webhook };
-    }
-    if (isByHand) return { kind: 'send', webhook };
+    if (delivery.isTest || group === BY_HAND) return webhook;
     const foreign = app.site.isForeign(webhook);
     if (foreign) await settleArrivedWebhooksLater(app);
-    if (foreign || !webhook.active) return { kind: 'webhook switched off' };
-    if (Number(webhook.paused_until) > store.now()) return { kind: 'webhook paused' };
+    if (foreign || !webhook.active) return 'webhook switched off';
+    if (Number(webhook.paused_until) > store.now()) return 'webhook paused';
     const isAllOn = enabled.size === MODULE_IDS.length;
-    if (!isAllOn && (await heldBack.isOff(delivery.event, enabled))) {
-      return { kind: 'module switched off' };
-    }
-    return { kind: 'send', webhook };
+    const isOff = !isAllOn && (await moduleHolding(app, delivery.event, enabled)) !== null;
+    return isOff ? 'module switched off' : webhook;
+  };
+
+  /** A test that a crash interrupted is not sent late: the user who pressed the button has long gone. */
+  const isInterrupted = ({ delivery, group }: LeasedDelivery): boolean => {
+    const { createdAt, isTest, status } = delivery;
+    const isLate = status === 'pending' && createdAt + patienceOf(app) <= store.now();
+    return isTest && (group !== BY_HAND || isLate);
   };
 
   /** @returns the attempt that was made; null if none was, and the delivery is somewhere safe */
   const perform = async (lease: LeasedDelivery): Promise<MadeAttempt | null> => {
+    const { delivery, group } = lease;
     const decision = await decide(lease);
-    switch (decision.kind) {
-      case 'send': {
-        const { webhook } = decision;
-        const manual = lease.group === BY_HAND || lease.delivery.status !== 'pending';
-        return { lease, webhook, result: await sender.attempt(lease.delivery, webhook, manual) };
-      }
-      case 'interrupted test':
-        return { lease, webhook: decision.webhook, result: interrupted(store.now()) };
-      case 'webhook switched off':
-      case 'webhook paused':
-        await release(lease);
-        break;
-      case 'module switched off':
-        await heldBack.hold(lease);
-        break;
-      case 'webhook deleted':
-        // A write that was open when it was deleted may have queued this one after the others went.
-        await release(lease);
-        if (lease.group === BY_HAND) await store.takeBack(lease.id);
-        await store.endLost(lease.delivery.webhook, ENDED_AT_ONCE);
+    if (typeof decision !== 'string') {
+      const manual = group === BY_HAND || delivery.status !== 'pending';
+      const result = isInterrupted(lease)
+        ? interrupted(store.now())
+        : await sender.attempt(delivery, decision, manual);
+      return { ...result, lease, webhook: decision };
     }
-    debugLog(app.strapi)?.(unsentLine(lease, decision.kind));
+    await (decision === 'module switched off' ? heldBack.hold(lease) : release(lease));
+    if (decision === 'webhook deleted') {
+      // A write that was open when it was deleted may have queued this one after the others went.
+      const changes = getDeliveryChanges(app);
+      if (group === BY_HAND) await changes.takeBack(lease.id);
+      await changes.endLost(delivery.webhook, ENDED_AT_ONCE);
+    }
+    debugLog(app.strapi)?.(unsentLine(lease, decision));
     return null;
   };
 
@@ -222,21 +175,25 @@ export const createDeliveryHandler = (
     name: DELIVERIES,
     store,
     log: app.log,
-    detached,
+    detached: app.detached,
     concurrency: options.concurrency,
     concurrencyPerGroup: options.concurrencyPerWebhook,
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
+    first: BY_HAND,
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),
     perform,
-    healthy: ({ result }) => result.ok,
-    slows: ({ result }) => SLOWS.has(result.attempt.answer?.status ?? 0),
-    // The next one of its record.
-    awaited: ({ lease, result }) => result.ok && lease.delivery.isOrdered,
+    judge: ({ attempt, lease, ok }) => ({
+      // Deliveries sent by hand have nothing to do with each other.
+      healthy: ok || lease.group === BY_HAND,
+      slows: SLOWS.has(attempt.answer?.status ?? 0),
+      // By the next one of its record.
+      awaited: ok && lease.delivery.isOrdered,
+    }),
     record: (made) => recordAttempts(app, made, tell),
     onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
-    onGivenBack: (leases) =>
+    onUnstarted: (leases) =>
       debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
     dueTimes: () => heldBack.dueTimes(),
     async onStop() {

@@ -1,36 +1,28 @@
-import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { inParts } from '../../database/connection';
-import type { ColumnType, RowUpdate } from '../../database/dialects/shared';
+import type { RowUpdate } from '../../database/dialects/shared';
 import { isInfrastructureFault } from '../../database/retry';
-import { documentsOf } from '../../database/tables/internal-types';
-import { debugEach, errorText, isoTime, isoTimeOrNull } from '../../runtime/text';
+import { findInChunks } from '../../database/written-rows';
+import { debugEach, errorText, isoTimeOrNull } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { OPERATIONAL_EVENTS } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
 import { bytesOfAttempt } from '../deliveries/attempts';
-import { pauseWebhooks } from '../deliveries/limits';
 import { getDeliveryStore, type LeasedDelivery } from '../deliveries/store';
-import { addToRollups, type RolledAttempt } from '../figures/rollups';
-import { continueFailing, continueSpell, type CountedAttempt } from '../rules/failing';
+import { addToRollups } from '../figures/rollups';
+import { continueFailing, continueSpell } from '../rules/failing';
 import { afterAttempt, afterPause, type NextState, pauseUntil } from '../rules/delivery-state';
-import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
-import { announceAlarm, publishAlarms, type Alarm } from '../alarms';
+import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { type Alarm, alarmOf, announceAlarm, publishAlarms, switchOff } from '../alarms';
 import { answeredSinceRotation, spellOf, toWebhook } from '../webhook';
 import type { AttemptResult } from './send';
 import type { App } from '../../app';
-import type { Tx } from '../../database/db';
+import type { Db, Tx } from '../../database/db';
 
-/**
- * Resets a webhook that was switched on or given another address, in the transaction that does so: its
- * pause ends, and earlier attempts say nothing of it any more.
- */
-export const beginActivation = async (app: App, id: number): Promise<void> => {
-  const db = await app.db.current();
-  await db
-    .table(WEBHOOKS_TABLE)
-    .where({ id })
-    .update({ paused_until: null, activation: db.raw('COALESCE(activation, 0) + 1') });
-};
+/** An attempt that was made under a lease and is to be recorded. */
+export interface MadeAttempt extends AttemptResult {
+  lease: LeasedDelivery;
+  webhook: WebhookRow;
+}
 
 /**
  * True if an attempt counts for a webhook: only if it was made to its current address, and since it was
@@ -43,102 +35,78 @@ const countsFor = (
   webhook.url === attempted.url &&
   Number(webhook.activation ?? 0) === Number(attempted.activation ?? 0);
 
-/** An attempt that was made under a lease and is to be recorded. */
-export interface MadeAttempt {
-  lease: LeasedDelivery;
-  webhook: WebhookRow;
-  result: AttemptResult;
-}
-
-/** An attempt that is in the log, and what it made of its delivery. */
-export interface RecordedAttempt {
-  made: MadeAttempt;
-  next: NextState;
-}
-
-interface Outcome extends RecordedAttempt {
-  /** The id of its webhook. */
-  webhook: number;
-  /** A test is never retried, and counts for nothing. */
-  isTest: boolean;
-  /** As the log will have it. */
-  attempt: Attempt;
-}
-
-/** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
-const requestedPause = ({ attempt: { answer }, endedAt }: AttemptResult): number | null =>
-  answer?.status === 429 || answer?.status === 503
-    ? pauseUntil(answer.headers['retry-after'], endedAt)
-    : null;
-
-const isGone = ({ attempt: { answer } }: AttemptResult): boolean => answer?.status === 410;
-
-/** Attempts whose webhooks have another address by now, or were switched on since. */
-const outdatedOf = async (
-  app: App,
-  made: readonly MadeAttempt[]
-): Promise<ReadonlySet<MadeAttempt>> => {
-  const ids = [...new Set(made.map(({ webhook }) => Number(webhook.id)))];
-  const db = await app.db.current();
-  const rows = (await db
-    .table(WEBHOOKS_TABLE)
-    .select('id', 'url', 'activation')
-    .whereIn('id', ids)) as Pick<WebhookRow, 'id' | 'url' | 'activation'>[];
-  const byId = new Map(rows.map((row) => [Number(row.id), row]));
-  return new Set(
-    made.filter((one) => {
-      const now = byId.get(Number(one.webhook.id));
-      return now !== undefined && !countsFor(now, one);
-    })
-  );
+const toAnswered = (one: MadeAttempt) => {
+  const { answer } = one.attempt;
+  const mayPause = answer?.status === 429 || answer?.status === 503;
+  return {
+    ...one,
+    /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
+    pauseUntil: mayPause ? pauseUntil(answer.headers['retry-after'], one.endedAt) : null,
+    /** The receiver said that it is gone for good. */
+    isGone: answer?.status === 410,
+  };
 };
 
-/** @param isOutdated what the receiver asks for is nothing that the webhook's address has said */
-const nextState = (
-  { lease: { delivery, dueAt: broughtTo }, result }: MadeAttempt,
-  schedule: readonly number[],
-  isOutdated: boolean
-): NextState => {
-  const { ok, endedAt } = result;
+/** An attempt with what its receiver asked for, before it is known what comes next. */
+type AnsweredAttempt = ReturnType<typeof toAnswered>;
+
+/** An attempt that is in the log, with what it made of its delivery. */
+export type RecordedAttempt = AnsweredAttempt & { next: NextState };
+
+/** Attempts with what receivers asked for; nothing where the answer does not count for its webhook any more. */
+const readAnswers = async (db: Db, made: readonly MadeAttempt[]): Promise<AnsweredAttempt[]> => {
+  const answered = made.map(toAnswered);
+  const asking = answered.filter(({ isGone, pauseUntil: until }) => isGone || until !== null);
+  if (asking.length === 0) return answered;
+  const rows = await findInChunks<Pick<WebhookRow, 'id' | 'url' | 'activation'>>(
+    asking.map(({ webhook }) => Number(webhook.id)),
+    (ids) => db.table(WEBHOOKS_TABLE).select('id', 'url', 'activation').whereIn('id', ids)
+  );
+  const byId = new Map(rows.map((row) => [Number(row.id), row]));
+  for (const one of asking) {
+    const now = byId.get(Number(one.webhook.id));
+    if (now && !countsFor(now, one)) Object.assign(one, { pauseUntil: null, isGone: false });
+  }
+  return answered;
+};
+
+const nextState = (one: AnsweredAttempt, schedule: readonly number[]): NextState => {
+  const { attempt, endedAt, isGone, lease, ok, pauseUntil: until } = one;
+  const { delivery } = lease;
   if (delivery.isTest) return { ...afterAttempt(delivery, ok, [], endedAt), counts: null };
-  const until = isOutdated ? null : requestedPause(result);
   const paused = until === null ? null : afterPause(delivery, until, endedAt);
   if (paused) return paused;
-  if (isGone(result) && !isOutdated) return afterAttempt(delivery, ok, [], endedAt);
+  if (isGone) return afterAttempt(delivery, ok, [], endedAt);
   // Somebody made it due before its time: what it has of its schedule stays.
-  const isAhead = result.attempt.manual || broughtTo < (delivery.nextAttemptAt ?? 0);
+  const isAhead = attempt.manual || lease.dueAt < (delivery.nextAttemptAt ?? 0);
   const dueAt = isAhead ? delivery.nextAttemptAt : null;
   return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
 };
 
 /** True if an attempt that was answered 2xx is still to be noted of its webhook, as the attempt read it. */
-const isUnnoted = ({ result, webhook }: MadeAttempt): boolean =>
-  result.ok && answeredSinceRotation(webhook) === false;
+const isUnnoted = ({ ok, webhook }: MadeAttempt): boolean =>
+  ok && answeredSinceRotation(webhook) === false;
 
 /**
  * Locks the webhooks that attempts change, until the transaction ends: those of which one failed or is to
  * be noted, and those whose attempts all succeeded only if that is news. So nobody changes their
  * addresses or switches them on between the judgement and what is written.
- * @returns them by their ids, in the order of those: two nodes must not wait for each other
+ * @returns them in the order of their ids: two nodes must not wait for each other
  */
-const lockWebhooks = async (
-  tx: Tx,
-  outcomes: readonly Outcome[]
-): Promise<Map<number, WebhookRow>> => {
-  const changed = new Set<number>();
-  const ids = new Set<number>();
-  for (const { made, isTest, webhook } of outcomes) {
-    const isNews = made.result.ok ? isUnnoted(made) : !isTest;
-    if (isNews) changed.add(webhook);
-    if (isNews || !isTest) ids.add(webhook);
-  }
-  if (ids.size === 0) return new Map();
-  const rows = (await tx
+const lockWebhooks = async (tx: Tx, made: readonly MadeAttempt[]): Promise<WebhookRow[]> => {
+  const isNews = (one: MadeAttempt): boolean =>
+    one.ok ? isUnnoted(one) : !one.lease.delivery.isTest;
+  const webhooksOf = (some: readonly MadeAttempt[]) => [
+    ...new Set(some.map(({ lease }) => lease.delivery.webhook)),
+  ];
+  const ids = webhooksOf(made.filter((one) => isNews(one) || !one.lease.delivery.isTest));
+  if (ids.length === 0) return [];
+  return (await tx
     .table(WEBHOOKS_TABLE)
-    .whereIn('id', [...ids])
+    .whereIn('id', ids)
     .andWhere((any) => {
       any
-        .whereIn('id', [...changed])
+        .whereIn('id', webhooksOf(made.filter(isNews)))
         .orWhere('consecutive_failures', '<>', 0)
         .orWhere('failed_attempts', '>', 0)
         .orWhereNotNull('unwell_since')
@@ -147,254 +115,166 @@ const lockWebhooks = async (
     })
     .orderBy('id')
     .forUpdate()) as WebhookRow[];
-  return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
-/** Notes the pauses that receivers asked for. @returns until when, by webhook */
-const notePauses = async (tx: Tx, outcomes: readonly Outcome[]): Promise<Map<number, number>> => {
-  const pauses = new Map<number, number>();
-  for (const one of outcomes) {
-    const until = one.isTest ? null : requestedPause(one.made.result);
-    if (until !== null) pauses.set(one.webhook, Math.max(pauses.get(one.webhook) ?? 0, until));
-  }
-  await pauseWebhooks(tx, pauses);
-  return pauses;
-};
-
-/**
- * Notes of webhooks, as their attempts read them, that one was answered 2xx since the rotation whose
- * overlap is under way; tests count, for they are how somebody tries the new secret. Once a rotation: the
- * next attempts read that it is noted.
- */
-const noteAnsweredRotations = async (tx: Tx, outcomes: readonly Outcome[]): Promise<void> => {
-  const unnoted = outcomes.filter(({ made }) => isUnnoted(made)).map(({ made }) => made.webhook);
-  // In the order of ids, as all that locks several webhooks.
-  const rotations = [...new Map(unnoted.map((row) => [Number(row.id), row])).values()].sort(
-    (a, b) => Number(a.id) - Number(b.id)
-  );
-  for (const { id, previous_secret_until: until } of rotations) {
-    await tx
-      .table(WEBHOOKS_TABLE)
-      // The attempt says nothing of a rotation that came meanwhile.
-      .where({ id, previous_secret_until: until })
-      .update({ answered_rotation: until });
-  }
-};
-
-/** An attempt that counts, as figures and webhooks have it. */
-type Counted = RolledAttempt &
-  CountedAttempt & {
-    /** Why it failed; null: it did not. */
-    cause: string | null;
-    /** It is an alarm about another webhook, such as `webhook.failing`. */
-    isAlarm: boolean;
-  };
-
-/** Outcomes that count: neither tests nor pauses. */
-const counted = (outcomes: readonly Outcome[]): Counted[] =>
-  outcomes
-    .filter((one) => !one.isTest && !one.next.pausedMs)
-    .map(({ made: { lease, result }, next, attempt, webhook }) => ({
-      webhookId: webhook,
-      at: result.endedAt,
-      ok: result.ok,
+/** Attempts that count, as figures and webhooks have them: neither tests nor pauses. */
+const counted = (recorded: readonly RecordedAttempt[]) =>
+  recorded
+    .filter(({ lease, next }) => !lease.delivery.isTest && !next.pausedMs)
+    .map(({ attempt, endedAt, isGone, lease: { delivery }, next, ok }) => ({
+      webhookId: delivery.webhook,
+      at: endedAt,
+      ok,
       ended: next.counts,
       answeredIn: attempt.answer && attempt.duration_ms,
-      isGone: isGone(result),
+      isGone,
       cause: attempt.error,
-      isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, lease.delivery.event),
+      isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, delivery.event),
     }));
 
-/**
- * A receiver to which nothing but alarms succeeds is not taken for well before that: else two that fail
- * now and then would tell each other of it for ever.
- */
-const ALARM_MS = 600_000;
+const numberOrNull = (stored: number | string | null): number | null =>
+  stored === null ? null : Number(stored);
 
 /**
- * The alarm about a webhook after these attempts. Once a spell: the transaction that has locked the row
- * and finds it so reports it.
+ * A webhook's record of its attempts after further ones, with why it is to be switched off, the alarm about
+ * it, and until when its receiver asked to be left alone; null for none.
  */
-const alarmOf = (
-  { alarmed_at: alarmedAt }: WebhookRow,
-  unwellSince: number | null,
-  attempts: readonly Counted[]
-): Pick<Alarm, 'kind' | 'reason'> | null => {
-  if (unwellSince !== null) {
-    if (alarmedAt !== null) return null;
-    const cause = attempts.findLast(({ ok }) => !ok)?.cause ?? 'unknown';
-    const reason = `Attempts fail since ${isoTime(unwellSince)}: ${cause}.`;
-    return { kind: 'failing', reason };
-  }
-  const isOver = attempts.some(
-    ({ ok, isAlarm, at }) => ok && (!isAlarm || at - Number(alarmedAt) >= ALARM_MS)
-  );
-  return alarmedAt !== null && isOver
-    ? { kind: 'recovered', reason: 'Attempts succeed again.' }
-    : null;
-};
-
-/** A webhook row's record of its attempts. */
-const KEPT_COLUMNS = {
-  ...{ consecutive_failures: 'integer', failed_attempts: 'integer', failing_since: 'bigint' },
-  ...{ attempted: 'boolean', unwell_since: 'bigint', alarmed_at: 'bigint' },
-} satisfies Record<string, ColumnType>;
-
-/**
- * Goes on counting what fails of each webhook and switches off those that have failed too often or
- * for too long, within the transaction that records the attempts, so each counts exactly once on any
- * number of nodes. Keeps the webhooks' health, too. An attempt that succeeded writes nothing where the
- * one before did. docs/contract-webhooks.md#switching-off, docs/contract-webhooks.md#health.
- * @param locked the webhooks for which something changes, by their ids and in the order of those
- * @returns the webhooks that this call switched off, that fail from now on, and that do not any more.
- */
-const countAttempts = async (
-  app: App,
-  tx: Tx,
-  attempts: readonly Counted[],
-  locked: ReadonlyMap<number, WebhookRow>
-): Promise<Alarm[]> => {
+const judge = (app: App, before: WebhookRow, own: readonly RecordedAttempt[]) => {
   const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
   const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
+  const attempts = counted(own);
+  const { unwellSince } = continueSpell(spellOf(before), attempts);
+  const failing = {
+    consecutiveFailures: Number(before.consecutive_failures ?? 0),
+    failedAttempts: Number(before.failed_attempts ?? 0),
+    failingSince: numberOrNull(before.failing_since),
+  };
+  const { after, reason } = continueFailing(failing, attempts, limits);
+  const alarm = alarmOf(numberOrNull(before.alarmed_at), unwellSince, attempts);
+  const alarmedAt = alarm?.kind === 'failing' ? app.clock.now() : null;
+  const requested = own.flatMap(({ lease, pauseUntil: until }) =>
+    lease.delivery.isTest ? [] : (until ?? [])
+  );
+  const pause = requested.length > 0 ? Math.max(...requested) : null;
+  const rotation = numberOrNull(before.previous_secret_until);
+  // Tests count, for they are how a new secret is tested. An attempt says nothing of a rotation
+  // that came meanwhile.
+  const isAnswered = own.some(
+    (one) => isUnnoted(one) && numberOrNull(one.webhook.previous_secret_until) === rotation
+  );
+  const set = {
+    consecutive_failures: after.consecutiveFailures,
+    failed_attempts: after.failedAttempts,
+    failing_since: after.failingSince,
+    attempted: attempts.length > 0 || before.attempted,
+    unwell_since: unwellSince,
+    alarmed_at: alarm ? alarmedAt : numberOrNull(before.alarmed_at),
+    // Only ever prolonged: answers may come in any order.
+    paused_until: Math.max(Number(before.paused_until), pause ?? 0) || null,
+    answered_rotation: isAnswered ? rotation : numberOrNull(before.answered_rotation),
+  };
+  return { set, reason, alarm, pause };
+};
+
+/**
+ * Writes what attempts mean for their webhooks, within the transaction that records them, so each counts
+ * exactly once on any number of nodes. Switches off those that have failed too often or for too long. An
+ * attempt that succeeded writes nothing if the one before did. docs/contract-webhooks.md#switching-off,
+ * docs/contract-webhooks.md#health, docs/receivers.md#asking-for-a-pause.
+ * @returns alarms about them, and until when receivers asked to be left alone, by webhook
+ */
+const updateWebhooks = async (app: App, tx: Tx, recorded: readonly RecordedAttempt[]) => {
   const alarms: Alarm[] = [];
+  const pauses = new Map<number, number>();
   const updates: RowUpdate[] = [];
   const off: { row: WebhookRow; reason: string }[] = [];
-  for (const [id, before] of locked) {
-    const own = attempts.filter(({ webhookId }) => webhookId === id);
+  for (const before of await lockWebhooks(tx, recorded)) {
+    const id = Number(before.id);
+    const ofWebhook = recorded.filter(({ lease }) => lease.delivery.webhook === id);
+    const own = ofWebhook.filter((one) => countsFor(before, one));
     if (own.length === 0) continue;
-    const { attempted, unwellSince } = continueSpell(spellOf(before), own);
-    const { after, reason } = continueFailing(
-      {
-        consecutiveFailures: Number(before.consecutive_failures ?? 0),
-        failedAttempts: Number(before.failed_attempts ?? 0),
-        failingSince: before.failing_since === null ? null : Number(before.failing_since),
-      },
-      own,
-      limits
-    );
-    const alarm = alarmOf(before, unwellSince, own);
-    const alarmedAt = alarm
-      ? alarm.kind === 'failing'
-        ? app.clock.now()
-        : null
-      : before.alarmed_at;
-    const kept = { consecutive_failures: after.consecutiveFailures, attempted };
-    updates.push({
-      id,
-      set: {
-        ...kept,
-        failed_attempts: after.failedAttempts,
-        failing_since: after.failingSince,
-        unwell_since: unwellSince,
-        alarmed_at: alarmedAt === null ? null : Number(alarmedAt),
-      },
-    });
-    const row = { ...before, ...kept };
+    const { set, reason, alarm, pause } = judge(app, before, own);
+    updates.push({ id, set });
+    if (pause !== null) pauses.set(id, pause);
+    const row = { ...before, consecutive_failures: set.consecutive_failures };
     if (reason !== null && before.active) off.push({ row, reason });
     else if (alarm) alarms.push({ ...alarm, webhook: toWebhook(row) });
   }
-  const table = { name: WEBHOOKS_TABLE, schema: tx.schema, columns: KEPT_COLUMNS };
-  await tx.dialect.updateRows(tx.knex, table, updates);
-  for (const { row, reason } of off) {
-    const changes = { active: false, disabled_reason: reason, disabled_at: Date.now() };
-    await documentsOf(app.strapi, WEBHOOK).update({ documentId: row.document_id, data: changes });
-    alarms.push({ kind: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason });
-  }
-  return alarms;
+  await tx.updateRows(WEBHOOKS_TABLE, updates);
+  for (const { row, reason } of off) alarms.push(await switchOff(app, row, reason));
+  return { alarms, pauses };
 };
 
 /** Records attempts in one transaction, each only while its lease holds. @returns those that were recorded */
-const recordTogether = async (
-  app: App,
-  outcomes: readonly Outcome[]
-): Promise<RecordedAttempt[]> => {
+const recordTogether = async (app: App, outcomes: readonly RecordedAttempt[]) => {
   const store = getDeliveryStore(app);
-  const { held, alarms, pauses } = await app.db.retrying(async (tx) => {
-    const held = await store.settle(
-      tx,
-      outcomes.map(({ made, next, attempt }) => ({
-        ...{ lease: made.lease, next, attempt, endedAt: made.result.endedAt },
-      }))
-    );
-    const recorded = outcomes.filter(({ made }) => held.has(made.lease.id));
-    const locked = await lockWebhooks(tx, recorded);
-    const current = recorded.filter((one) => {
-      const webhook = locked.get(one.webhook);
-      return !webhook || countsFor(webhook, one.made);
-    });
-    const pauses = await notePauses(tx, current);
-    await noteAnsweredRotations(tx, current);
-    const alarms = locked.size > 0 ? await countAttempts(app, tx, counted(current), locked) : [];
+  const { recorded, alarms, pauses } = await app.db.retrying(async (tx) => {
+    const held = await store.settle(tx, outcomes);
+    const recorded = outcomes.filter(({ lease }) => held.has(lease.id));
+    const changes = await updateWebhooks(app, tx, recorded);
     // Last, because other nodes that record for the same webhooks wait for these rows.
     await addToRollups(tx, counted(recorded));
-    if (alarms.length > 0) await publishAlarms(app, alarms);
-    return { held, alarms, pauses };
+    if (changes.alarms.length > 0) await publishAlarms(app, changes.alarms);
+    return { recorded, ...changes };
   });
   pauses.forEach((until, webhook) => store.limits.notePause(webhook, until));
-  debugEach(app.strapi, outcomes, ({ made: { lease }, next }) =>
-    recordedLine(lease, next, held.has(lease.id))
+  debugEach(app.strapi, outcomes, (one) =>
+    recordedLine(one.lease, one.next, recorded.includes(one))
   );
   const switchedOff = alarms.filter(({ kind }) => kind === 'disabled');
   debugEach(app.strapi, switchedOff, ({ webhook }) => switchedOffLine(webhook));
   for (const one of alarms) announceAlarm(app, one);
-  return outcomes.filter(({ made }) => held.has(made.lease.id));
+  return recorded;
 };
 
 /** The part of an outcome that any database takes: that the attempt was made, and how it ended. */
-const bare = (outcome: Outcome): Outcome => {
-  const { made, attempt } = outcome;
+const bare = (outcome: RecordedAttempt): RecordedAttempt => {
+  const { attempt, webhook } = outcome;
   const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
-  const request = { url: made.webhook.url, headers: {} };
+  const request = { url: webhook.url, headers: {} };
   return { ...outcome, attempt: { ...attempt, request, answer } };
 };
 
 type OnRecorded = (recorded: readonly RecordedAttempt[]) => Promise<void>;
 
-/** One row that the database refuses must not cost the others their outcomes. */
+/**
+ * One row that the database refuses must not cost the others their outcomes: what fails is split until only
+ * that row is left, and this is recorded without the answer.
+ * @param refused why the database refused the answer, if this is such a row
+ */
 const recordSplitting = async (
   app: App,
-  outcomes: readonly Outcome[],
-  onRecorded: OnRecorded
+  outcomes: readonly RecordedAttempt[],
+  onRecorded: OnRecorded,
+  refused?: { error: unknown }
 ): Promise<void> => {
+  const [first] = outcomes;
+  const which = `the outcome of delivery ${first?.lease.delivery.deliveryId}`;
   try {
     await onRecorded(await recordTogether(app, outcomes));
-    return;
-  } catch (error) {
-    if (isInfrastructureFault(error)) throw error;
-    if (outcomes.length === 1) {
-      await recordBare(app, outcomes[0] as Outcome, onRecorded, error);
-      return;
-    }
-  }
-  const half = Math.ceil(outcomes.length / 2);
-  for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
-    await nextTurn();
-    await recordSplitting(app, part, onRecorded);
-  }
-};
-
-const recordBare = async (
-  app: App,
-  outcome: Outcome,
-  onRecorded: OnRecorded,
-  refused: unknown
-): Promise<void> => {
-  const which = `the outcome of delivery ${outcome.made.lease.delivery.deliveryId}`;
-  try {
-    await onRecorded(await recordTogether(app, [bare(outcome)]));
+    if (!refused) return;
     app.log.warn(
-      `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused)}`
+      `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused.error)}`
     );
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
-    app.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+    if (refused) {
+      app.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+    } else if (first && outcomes.length === 1) {
+      await recordSplitting(app, [bare(first)], onRecorded, { error });
+    } else {
+      const half = Math.ceil(outcomes.length / 2);
+      for (const part of [outcomes.slice(0, half), outcomes.slice(half)]) {
+        await nextTurn();
+        await recordSplitting(app, part, onRecorded);
+      }
+    }
   }
 };
 
 /**
  * Records attempts: each delivery's new state while its lease still holds, and, in the same
- * transaction, what it means for its webhook. In parts of bounded size; a part that fails is split
- * until only the bad row is left.
+ * transaction, what it means for its webhook. In parts of bounded size.
  * @param onRecorded is called with those that were recorded, part by part; a lost lease records nothing.
  * @throws if the database is away; what has been recorded by then stays so when it is called again.
  */
@@ -404,13 +284,10 @@ export const recordAttempts = async (
   onRecorded: OnRecorded
 ): Promise<void> => {
   const { retryScheduleSeconds } = app.options.webhooks;
-  const { batch, largest } = await (await app.db.current()).statementSize();
-  const asking = made.filter(({ result }) => isGone(result) || requestedPause(result) !== null);
-  const outdated = asking.length > 0 ? await outdatedOf(app, asking) : new Set<MadeAttempt>();
-  const outcomes = made.map((one): Outcome => {
-    const next = nextState(one, retryScheduleSeconds, outdated.has(one));
-    const { isTest, webhook } = one.lease.delivery;
-    const outcome = { made: one, next, attempt: one.result.attempt, isTest, webhook };
+  const db = await app.db.current();
+  const { batch, largest } = await db.statementSize();
+  const outcomes = (await readAnswers(db, made)).map((one) => {
+    const outcome = { ...one, next: nextState(one, retryScheduleSeconds) };
     return bytesOfAttempt(outcome.attempt) * 2 > largest ? bare(outcome) : outcome;
   });
   const limits = { count: outcomes.length, bytes: batch };
@@ -430,18 +307,18 @@ export const tellDelivered = async (
 ): Promise<void> => {
   const hook = app.hooks.get('service_crm_webhook_delivered');
   if (hook.getHandlers().length === 0) return;
-  const tell = ({ made: { lease, webhook, result }, next }: RecordedAttempt) =>
+  const tell = ({ attempt, lease, next, ok, webhook }: RecordedAttempt) =>
     hook.call({
       delivery_id: lease.delivery.deliveryId,
       webhook: toWebhook(webhook),
       result: {
-        ok: result.ok,
+        ok,
         event: lease.delivery.event,
         status: next.status,
         tries: next.tries,
-        response_code: result.attempt.answer?.status ?? null,
-        error: result.attempt.error,
-        duration_ms: result.attempt.duration_ms,
+        response_code: attempt.answer?.status ?? null,
+        error: attempt.error,
+        duration_ms: attempt.duration_ms,
         next_attempt_at: isoTimeOrNull(next.nextAttemptAt),
       },
     });

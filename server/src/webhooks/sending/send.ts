@@ -1,5 +1,5 @@
 import { SpanStatusCode } from '@opentelemetry/api';
-import type { Attempt, Webhook } from '../../../../shared/contracts/webhooks';
+import type { Attempt } from '../../../../shared/contracts/webhooks';
 import type { RequestArgs } from '../../hooks';
 import type { AddressGuard } from '../../net/guard';
 import {
@@ -8,13 +8,13 @@ import {
   classify,
   HttpClient,
   openGot,
+  openNode,
 } from '../../net/http-client';
-import { openUndici } from '../../net/undici-transport';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog, isoTime } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
-import { getDeliveryStore, type QueuedDelivery } from '../deliveries/store';
+import type { DeliveryOutcome, QueuedDelivery } from '../deliveries/store';
 import {
   hideEchoes,
   keepFreeHeaders,
@@ -32,12 +32,8 @@ export const REPLAYED = { 'X-Service-Replayed': '1' };
 
 const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-switchboard)';
 
-export interface AttemptResult {
+export interface AttemptResult extends Pick<DeliveryOutcome, 'attempt' | 'endedAt'> {
   ok: boolean;
-  /** As the log keeps it. */
-  attempt: Attempt;
-  /** When the attempt ended, epoch milliseconds of the database's clock. */
-  endedAt: number;
 }
 
 type Headers = Record<string, string>;
@@ -53,24 +49,17 @@ const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
   return { status, headers: Object.fromEntries(hidden), body: hide(body), truncated };
 };
 
-/** The webhook's secret and its own headers; null if one can no longer be decrypted. */
-const unlock = (app: App, row: WebhookRow): { secret: string; own: Headers } | null => {
+/** A webhook's secrets and its own headers; null if one can no longer be decrypted. */
+const unlock = (app: App, row: WebhookRow) => {
   const secret = unsealOften(app, row.secret);
   const own = row.headers ? openHeaders(app, row, unsealOften) : {};
   if (secret === null || Object.values(own).includes(null)) return null;
-  return { secret, own: own as Headers };
+  const previous = previousSecret(row);
+  const previousKey = previous === null ? null : unsealOften(app, previous);
+  return { keys: { secret, previousSecret: previousKey }, own: own as Headers };
 };
 
-const SECRET_UNAVAILABLE: AttemptOutcome & { secret: true } = {
-  kind: 'failed',
-  cause: 'unknown',
-  message: 'secret_unavailable',
-  durationMs: 0,
-  secret: true,
-};
-
-/** The parts of a delivery that an attempt sends. */
-type Sent = Pick<QueuedDelivery, 'deliveryId' | 'event' | 'body' | 'replayed'>;
+const SECRET_UNAVAILABLE: AttemptOutcome = { kind: 'failed', cause: 'unknown', durationMs: 0 };
 
 /** Sends deliveries. */
 export class Sender {
@@ -85,12 +74,12 @@ export class Sender {
       timeoutMs,
       // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
       maxSocketsPerHost: concurrency + 16,
-      transport: client === 'undici' ? openUndici : openGot,
+      transport: client === 'got' ? openGot : openNode,
     });
   }
 
   /** Makes one attempt of a delivery: hook, sign, guard, post, classify. Never rejects. */
-  attempt(delivery: Sent, row: WebhookRow, manual: boolean): Promise<AttemptResult> {
+  attempt(delivery: QueuedDelivery, row: WebhookRow, manual: boolean): Promise<AttemptResult> {
     const attributes = {
       'switchboard.webhook_id': Number(row.id),
       'switchboard.delivery_id': delivery.deliveryId,
@@ -114,29 +103,29 @@ export class Sender {
     this.client.close();
   }
 
-  private async post(delivery: Sent, row: WebhookRow, manual: boolean): Promise<AttemptResult> {
+  private async post(delivery: QueuedDelivery, row: WebhookRow, manual: boolean) {
     const startedAt = Date.now();
-    const { deliveryId, body } = delivery;
+    const { deliveryId, event, body, replayed } = delivery;
     debugLog(this.app.strapi)?.(startedLine(deliveryId, row, manual));
     const unlocked = unlock(this.app, row);
     const own = unlocked?.own ?? {};
-    const { url, headers: free } = await this.prepare(row, delivery.event, own);
-    const headers =
-      unlocked === null
-        ? free
-        : {
-            ...(Object.keys(own).length > 0 ? withOwnHeaders(free, own) : free),
-            ...(delivery.replayed && REPLAYED),
-            ...this.signature(delivery, row, unlocked.secret),
-          };
-    const outcome: AttemptOutcome & { secret?: true } =
-      unlocked === null ? SECRET_UNAVAILABLE : await this.client.post({ url, headers, body });
+    const { url, headers: free } = await this.prepare(row, event, own);
+    const timestamp = Math.floor(Date.now() / 1000);
+    const signed = { deliveryId, event, body, timestamp };
+    const headers = unlocked
+      ? {
+          ...withOwnHeaders(free, own),
+          ...(replayed && REPLAYED),
+          ...signatureHeaders({ ...unlocked.keys, ...signed }),
+        }
+      : free;
+    const outcome = unlocked ? await this.client.post({ url, headers, body }) : SECRET_UNAVAILABLE;
     const { ok, cause } = classify(outcome);
-    const error = outcome.secret ? 'secret_unavailable' : cause;
+    const error = unlocked ? cause : 'secret_unavailable';
     debugLog(this.app.strapi)?.(endedLine(deliveryId, outcome, error));
     return {
       ok,
-      endedAt: getDeliveryStore(this.app).now(),
+      endedAt: this.app.clock.now(),
       attempt: {
         at: isoTime(startedAt),
         request: { url, headers: redactHeaders(headers, Object.keys(own)) },
@@ -146,18 +135,6 @@ export class Sender {
         manual,
       },
     };
-  }
-
-  private signature({ deliveryId, event, body }: Sent, row: WebhookRow, secret: string): Headers {
-    const previous = previousSecret(row);
-    return signatureHeaders({
-      secret,
-      previousSecret: previous === null ? null : unsealOften(this.app, previous),
-      deliveryId,
-      event,
-      timestamp: Math.floor(Date.now() / 1000),
-      body,
-    });
   }
 
   /**
@@ -175,9 +152,7 @@ export class Sender {
     };
     const hook = this.app.hooks.get('service_crm_webhook_request_args');
     if (hook.getHandlers().length === 0) return args;
-    const webhook: Webhook = toWebhook(row);
-    const changed = await hook.call({ args, webhook, event });
-    const next = changed?.args;
+    const next = (await hook.call({ args, webhook: toWebhook(row), event }))?.args;
     return {
       url: typeof next?.url === 'string' ? next.url : row.url,
       headers: keepFreeHeaders(next?.headers),

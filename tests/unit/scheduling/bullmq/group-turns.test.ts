@@ -12,11 +12,8 @@ const open = (takeTurn: TakeTurn) => {
   let looks = 0;
   const turns = new GroupTurns({
     name: 'work',
-    handler: {
-      now: Date.now,
-      takeTurn,
-      turns: { groups: 4, nodes: 3 },
-    },
+    handler: { now: Date.now, turns: { groups: 4, nodes: 3 } },
+    taker: { takeTurn },
     ask: (ticket) => asked.push(ticket),
     look: () => {
       looks += 1;

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { connectRedis, type RedisLink } from '../../../../server/src/scheduling/bullmq/scheduler';
+import { RedisLink } from '../../../../server/src/scheduling/bullmq/scheduler';
 import { createRedis, describeWithRedis, type RedisServer } from '../../../support/redis';
 
 /** As a site that boots on a busy machine: nothing else has a turn meanwhile. */
@@ -24,7 +24,7 @@ describeWithRedis('the connection to Redis', () => {
       warn: (line: string) => said.push(line),
       info: (line: string) => said.push(line),
     };
-    link = connectRedis({ Redis }, { redis: redis.url, prefix: 'busy' }, log);
+    link = new RedisLink({ Redis }, redis.url, 'busy', log);
     holdTheLoop(3500);
     await link.known;
     expect(link.isThere()).toBe(true);

@@ -207,9 +207,9 @@ export class StockSite {
       .first()) as ConnectionRow;
     const receivedAtMs = Date.now();
     const body = Buffer.from(JSON.stringify(bodyOf(input)));
-    const reading = readRecord(kindOf(input), body, { receivedAtMs });
+    const reading = readRecord(kindOf(input), body, receivedAtMs);
     if (!reading.ok) throw new Error(reading.issue.message);
-    const submission = submissionOf(connection, reading.record, body, receivedAtMs);
+    const submission = submissionOf(connection, reading.value, body, receivedAtMs);
     const [answer] = await acceptBatch(this.site.app, [submission]);
     if (!answer) throw new Error('A record has no answer.');
     return answer;

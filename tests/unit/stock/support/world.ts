@@ -75,18 +75,22 @@ const refund: fc.Arbitrary<RefundInput> = fc.record({
   restock: fc.boolean(),
   lines: fc.option(lines(few), { nil: null }),
 });
-const count: fc.Arbitrary<CountInput> = fc.record({
-  kind: fc.constant('count'),
-  connection,
-  externalId: fc.constantFrom('c1', 'c2', 'c3'),
-  time,
-  location,
-  lines: fc.uniqueArray(fc.record({ item, quantity: fc.integer({ min: 0, max: 30 }) }), {
-    minLength: 1,
-    maxLength: 4,
-    selector: (line) => line.item,
-  }),
-});
+const countAt = (at: fc.Arbitrary<number>): fc.Arbitrary<CountInput> =>
+  fc.record({
+    kind: fc.constant('count'),
+    connection,
+    externalId: fc.constantFrom('c1', 'c2', 'c3'),
+    time: at,
+    location,
+    lines: fc.uniqueArray(fc.record({ item, quantity: fc.integer({ min: 0, max: 30 }) }), {
+      minLength: 1,
+      maxLength: 4,
+      selector: (line) => line.item,
+    }),
+  });
+const count = countAt(time);
+/** Of several in a world, two often have the very same time. */
+const meetingCount = countAt(fc.oneof(time, fc.constantFrom(4, 8)));
 const adjustment: fc.Arbitrary<AdjustmentInput> = fc.record({
   kind: fc.constant('adjustment'),
   connection,
@@ -99,27 +103,30 @@ const adjustment: fc.Arbitrary<AdjustmentInput> = fc.record({
 /** Identity of a record, as the database's constraint has it. */
 export const idOf = ({ connection: till, externalId }: Input): string => `${till}/${externalId}`;
 
+const inputOf = (distinctCounts: boolean): fc.Arbitrary<Input> =>
+  fc.oneof(
+    { weight: 2, arbitrary: sale },
+    { weight: 2, arbitrary: refund },
+    distinctCounts ? count : { weight: 3, arbitrary: meetingCount },
+    adjustment
+  );
+
 /**
  * A set of records, each id once (a till that sends two bodies under one id is another test). With
  * `distinctCounts`, no two counts of one item and place have the same time: then, and only then,
  * the order of arrival may not matter at all.
  */
 export const records = (distinctCounts: boolean): fc.Arbitrary<Input[]> =>
-  fc
-    .uniqueArray(fc.oneof({ weight: 2, arbitrary: sale }, refund, refund, count, adjustment), {
-      maxLength: 14,
-      selector: idOf,
-    })
-    .map((inputs) => {
-      const counted = new Set<string>();
-      return inputs.filter((input) => {
-        if (!distinctCounts || input.kind !== 'count') return true;
-        const keys = input.lines.map((line) => `${line.item}@${input.location}@${input.time}`);
-        if (keys.some((key) => counted.has(key))) return false;
-        keys.forEach((key) => counted.add(key));
-        return true;
-      });
+  fc.uniqueArray(inputOf(distinctCounts), { maxLength: 14, selector: idOf }).map((inputs) => {
+    const counted = new Set<string>();
+    return inputs.filter((input) => {
+      if (!distinctCounts || input.kind !== 'count') return true;
+      const keys = input.lines.map((line) => `${line.item}@${input.location}@${input.time}`);
+      if (keys.some((key) => counted.has(key))) return false;
+      keys.forEach((key) => counted.add(key));
+      return true;
     });
+  });
 
 /**
  * What happens to the processor besides records: an item becomes known, a connection maps the

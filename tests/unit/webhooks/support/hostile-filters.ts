@@ -12,13 +12,24 @@ export interface Hostile {
 
 const NAMES = ['a', 'b', 'c', 'k1', 'key'];
 
+const LARGEST = 16_384;
+
+/** What is being made would be larger than a filter may be: most are, some a thousand times. */
+class TooLarge extends Error {}
+
 /** @param seed of all that is chosen */
 export const hostile = (seed: number): Hostile => {
   const chance = seededChance(seed);
   const number = (below: number): number => Math.floor(chance() * below);
   const oneOf = <T>(list: readonly T[]): T => list[number(list.length)] as T;
+  /** Entries so far, of which each takes two characters at least; a part of them may be dropped again. */
+  let entries = 0;
   const many = <T>(count: number, make: (at: number) => T): T[] =>
-    Array.from({ length: count }, (_, at) => make(at));
+    Array.from({ length: count }, (_, at) => {
+      entries += 1;
+      if (entries > LARGEST) throw new TooLarge();
+      return make(at);
+    });
   const value = (): unknown =>
     oneOf<() => unknown>([
       () => number(5),
@@ -106,19 +117,28 @@ export const hostile = (seed: number): Hostile => {
     ])();
   };
 
+  const make = (): Schema => {
+    entries = 0;
+    const $defs: Record<string, Schema> = {};
+    for (let at = number(6); at > 0; at -= 1) {
+      const known = Object.keys($defs).map((name) => `#/$defs/${name}`);
+      $defs[`d${at}`] = schema(number(3), known);
+    }
+    const all = Object.keys($defs).map((name) => `#/$defs/${name}`);
+    const inner = schema(1 + number(4), all);
+    return { $defs, ...(number(4) === 0 ? inner : { properties: { a: inner } }) };
+  };
+
   return {
     number,
     filter() {
       for (;;) {
-        const $defs: Record<string, Schema> = {};
-        for (let at = number(6); at > 0; at -= 1) {
-          const known = Object.keys($defs).map((name) => `#/$defs/${name}`);
-          $defs[`d${at}`] = schema(number(3), known);
+        try {
+          const filter = make();
+          if (JSON.stringify(filter).length <= LARGEST) return filter;
+        } catch (error) {
+          if (!(error instanceof TooLarge)) throw error;
         }
-        const all = Object.keys($defs).map((name) => `#/$defs/${name}`);
-        const inner = schema(1 + number(4), all);
-        const filter = { $defs, ...(number(4) === 0 ? inner : { properties: { a: inner } }) };
-        if (JSON.stringify(filter).length <= 16_384) return filter;
       }
     },
   };

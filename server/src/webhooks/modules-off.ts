@@ -1,15 +1,15 @@
-import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
-import type { Detached } from '../../database/connection';
-import { BackgroundWork, createGathering } from '../../runtime/background-work';
-import { errorText } from '../../runtime/text';
-import { declarations, moduleOff } from '../catalogue';
+import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
+import { BackgroundWork, createGathering } from '../runtime/background-work';
+import { errorText } from '../runtime/text';
+import { declarations, moduleOff } from './catalogue';
+import { getDeliveryChanges } from './deliveries/changes';
 import {
   announceDeliveries,
   BY_HAND,
   getDeliveryStore,
   type LeasedDelivery,
-} from '../deliveries/store';
-import type { App } from '../../app';
+} from './deliveries/store';
+import type { App } from '../app';
 
 const UNPARKED_AT_ONCE = 500;
 
@@ -38,14 +38,11 @@ export class HeldBack {
   /** The switches as this node last saw them: while all were on, nothing is asked. */
   private seen: string | null = null;
 
-  constructor(
-    private readonly app: App,
-    detached: Detached
-  ) {
+  constructor(private readonly app: App) {
     this.deliveries = getDeliveryStore(app);
     this.hold = createGathering((leases) => this.park(leases));
     this.releasing = new BackgroundWork({
-      detached,
+      detached: app.detached,
       pass: (isStopped) => this.releaseAll(isStopped),
       // The next look of any node at the switches, or its clock, tries again.
       failed: (error) =>
@@ -53,11 +50,6 @@ export class HeldBack {
           `switchboard: deliveries of a module that is on could not be released: ${errorText(error)}`
         ),
     });
-  }
-
-  /** True if a delivery of that event may not be sent while these modules are on. */
-  async isOff(event: string, enabled: ReadonlySet<ModuleId>): Promise<boolean> {
-    return (await moduleHolding(this.app, event, enabled)) !== null;
   }
 
   /** Lets those go whose module is on, a batch a transaction; on any number of nodes at once. */
@@ -88,20 +80,22 @@ export class HeldBack {
   }
 
   private async park(leases: readonly LeasedDelivery[]): Promise<void> {
-    await this.deliveries.park(leases);
+    await getDeliveryChanges(this.app).park(leases);
     // Switched on before they were parked: then nobody has looked for them since.
     const enabled = await this.lookAtSwitches();
     const events = new Set(leases.map(({ delivery }) => delivery.event));
-    for (const event of events) if (!(await this.isOff(event, enabled))) this.release();
+    for (const event of events)
+      if (!(await moduleHolding(this.app, event, enabled))) this.release();
   }
 
   private async releaseAll(isStopped: () => boolean): Promise<void> {
-    for (const { webhook, event } of await this.deliveries.parked()) {
-      if (await this.isOff(event, await this.app.modules.enabled())) continue;
+    const changes = getDeliveryChanges(this.app);
+    for (const event of await changes.parkedEvents()) {
+      if (await moduleHolding(this.app, event, await this.app.modules.enabled())) continue;
       for (let some = UNPARKED_AT_ONCE; some === UNPARKED_AT_ONCE;) {
         if (isStopped()) return;
-        some = await this.deliveries.unpark(webhook, event, UNPARKED_AT_ONCE);
-        if (some > 0) announceDeliveries(this.app, webhook);
+        some = await changes.unpark(event, UNPARKED_AT_ONCE);
+        if (some > 0) announceDeliveries(this.app, null);
       }
     }
   }

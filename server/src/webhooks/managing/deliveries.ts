@@ -1,0 +1,274 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errors } from '@strapi/utils';
+import type {
+  CursorPage,
+  Delivery,
+  FailureCauses,
+  FilterPreview,
+  FilterSample,
+  ManagedWebhook,
+  Page,
+  TestResult,
+} from '../../../../shared/contracts/webhooks';
+import { fieldError, idFromPath } from '../../http/validation';
+import { moduleName } from '../../modules/modules';
+import { type Refusal, refusal, Refused } from '../../runtime/refusal';
+import { debugLog } from '../../runtime/text';
+import { uuidV7 } from '../../runtime/uuid-v7';
+import { declaredEvents, PING } from '../catalogue';
+import { queuedLine } from '../debug-lines';
+import { getDeliveryChanges } from '../deliveries/changes';
+import {
+  countCauses,
+  findDelivery,
+  latestData,
+  listDeliveries,
+  readDeliveries,
+  showDelivery,
+} from '../deliveries/log';
+import { isDeliveryId, selectionOf } from '../deliveries/log-filter';
+import {
+  announceDeliveries,
+  BY_HAND,
+  getDeliveryStore,
+  type NewDelivery,
+  patienceOf,
+} from '../deliveries/store';
+import { endLostDeliveries, hasStopped } from '../lifecycle';
+import { freezeEnvelope, thinEvent } from '../publish';
+import { matches } from '../rules/data-filter';
+import { moduleHolding } from '../modules-off';
+import type { WebhookRow } from '../tables';
+import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
+import { findWebhook, webhookRules } from './webhooks-service';
+import type { App } from '../../app';
+
+/** The log, sending by hand, trying filters; docs/contract-webhooks.md#management-routes. Unknown ids: 404. */
+
+const UNDER_WAY = new Refused(
+  'An attempt of this delivery is under way. Try again when it has ended.',
+  'under_way'
+);
+const FINISHED = new Refused('This delivery is finished: nothing waits for it.', 'finished');
+const FOREIGN = new Refused(
+  'This delivery came from another site, and is not sent from here.',
+  'foreign'
+);
+const nobodySends = ({ options }: App) =>
+  new Refused(
+    options.webhooks.dispatch
+      ? 'This process could not send it, and no other one took this over: nothing was sent. Try again later.'
+      : 'This process does not send, and no other one took this over: nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one of the nodes.',
+    'nobody_sends',
+    undefined,
+    503
+  );
+const NO_ANSWER = new Refused(
+  'The process that took this over has not said what came of it; the log of deliveries will.',
+  'no_answer',
+  undefined,
+  503
+);
+
+const missing = () => new errors.NotFoundError('Delivery not found');
+
+/** The deliveries of one webhook, newest first. */
+export const listDeliveriesOf = async (
+  app: App,
+  webhook: number,
+  { page, per_page, ...query }: DeliveriesQuery
+): Promise<Page<Delivery>> => {
+  await findWebhook(app, webhook);
+  return listDeliveries(app, selectionOf({ ...query, webhook }), { page, per_page });
+};
+
+/**
+ * Over all webhooks, newest first; docs/contract-webhooks.md#the-log-of-deliveries.
+ * @throws ValidationError (400) that names `cursor` if it is one of another search
+ */
+export const readLog = async (
+  app: App,
+  { limit, cursor, ...query }: LogQuery
+): Promise<CursorPage<Delivery>> => {
+  await endLostDeliveries(app);
+  return readDeliveries(app, selectionOf(query), { cursor, limit });
+};
+
+export const readCauses = async (app: App, query: CausesQuery): Promise<FailureCauses> => {
+  await endLostDeliveries(app);
+  return countCauses(app, selectionOf(query));
+};
+
+/** @param given the id of its row, or the one that its receiver knows */
+export const getDelivery = async (app: App, given: string): Promise<Delivery> => {
+  const id = isDeliveryId(given) ? given.toLowerCase() : idFromPath(given, 'Delivery');
+  await endLostDeliveries(app);
+  return showDelivery(app, id);
+};
+
+/**
+ * Ends a delivery that waits or fails, as `failed` with the cause `skipped`, which counts for nothing
+ * (docs/contract-webhooks.md#order), or unblocks later deliveries of its record.
+ */
+export const moveDelivery = async (
+  app: App,
+  id: number,
+  action: 'skip' | 'release'
+): Promise<Delivery | Refused> => {
+  const changes = getDeliveryChanges(app);
+  const unmoved = await (action === 'skip' ? changes.skip(id) : changes.letPass(id));
+  if (unmoved === 'held') return UNDER_WAY;
+  return unmoved === 'finished' ? FINISHED : showDelivery(app, id);
+};
+
+const LOOK_EVERY_MS = 25;
+/** Beyond an attempt's deadline: time for slow hooks and for recording. */
+const TAKEN_MARGIN_MS = 10_000;
+
+/**
+ * Waits until a process that sends has made the attempt that was handed over.
+ * @returns null once it is recorded; `nobody_sends` where it was taken back, and nothing was sent
+ */
+const waitForAttempt = async (app: App, id: number): Promise<Refused | null> => {
+  const changes = getDeliveryChanges(app);
+  announceDeliveries(app, BY_HAND);
+  const giveUpAt = performance.now() + patienceOf(app);
+  let takenUntil: number | undefined;
+  for (;;) {
+    await sleep(LOOK_EVERY_MS);
+    const seen = await changes.lookAtHandedOver(id);
+    if (seen === 'done') return null;
+    const now = performance.now();
+    if (seen === 'taken') takenUntil ??= now + app.options.webhooks.timeoutMs + TAKEN_MARGIN_MS;
+    const isTaken = takenUntil !== undefined;
+    const mayGiveUp = hasStopped(app) || (!isTaken && now >= giveUpAt);
+    if (mayGiveUp && (await changes.takeBack(id))) return isTaken ? NO_ANSWER : nobodySends(app);
+    if (takenUntil !== undefined && now >= takenUntil) return NO_ANSWER;
+  }
+};
+
+/** Makes one attempt of a delivery now, by this process or another one. @returns it as it is then */
+export const retryNow = async (app: App, id: number): Promise<Delivery | Refused> => {
+  const delivery = await findDelivery(app, id);
+  if (app.site.isForeign(delivery)) return FOREIGN;
+  const module = await moduleHolding(app, delivery.event, await app.modules.enabled());
+  if (module) {
+    const message = `The module ${moduleName(module)} is switched off: its events are not sent until it is on again.`;
+    return new Refused(message, 'module_off', { module });
+  }
+  await findWebhook(app, Number(delivery.webhook_id));
+  const handed = await getDeliveryChanges(app).handOver(id);
+  if (handed === 'absent') throw missing();
+  if (handed === 'held') return UNDER_WAY;
+  return (await waitForAttempt(app, id)) ?? showDelivery(app, id);
+};
+
+const exampleOf = async (app: App, { id, payload }: WebhookRow, event: string) => {
+  if (event === PING) {
+    return { webhook_id: Number(id), message: 'This is a test from Switchboard.' };
+  }
+  const example = (await declaredEvents(app))[event]?.example ?? {};
+  return payload === 'thin' ? thinEvent(event, example) : example;
+};
+
+/**
+ * Sends a `ping`, or an event's example, now; logged, never retried, also while the webhook is inactive.
+ * @throws ValidationError (400) that names `event`
+ */
+export const testNow = async (
+  app: App,
+  webhookId: number,
+  event: string = PING
+): Promise<TestResult | Refused> => {
+  const webhook = await findWebhook(app, webhookId);
+  const wrong = await webhookRules(app).events?.([event]);
+  if (wrong) throw fieldError('event', wrong);
+  const data = await exampleOf(app, webhook, event);
+  const store = getDeliveryStore(app);
+  const at = store.now();
+  const deliveryId = uuidV7(at);
+  const test: NewDelivery = {
+    deliveryId,
+    webhook: Number(webhook.id),
+    url: webhook.url,
+    event,
+    body: freezeEnvelope(app, { deliveryId, event, at, data }),
+    at,
+    isTest: true,
+  };
+  debugLog(app.strapi)?.(queuedLine(test));
+  const ids = await app.db.retrying((tx) => store.insert(tx, [test], true));
+  const id = ids.get(deliveryId) as number;
+  const refused = await waitForAttempt(app, id);
+  if (refused) return refused;
+  const [attempt] = (await showDelivery(app, id)).attempts;
+  if (!attempt) throw missing();
+  const { answer, error, duration_ms } = attempt;
+  return {
+    ok: error === null,
+    response_code: answer?.status ?? null,
+    error,
+    duration_ms,
+    delivery_id: deliveryId,
+  };
+};
+
+/** Deliveries that are looked at. */
+const LATEST = 100;
+/** Samples in the answer. */
+const SHOWN = 10;
+
+/** The example of the event that was named, or of each that the webhook asked for. */
+const examples = async (
+  app: App,
+  chosen: readonly string[],
+  event: string | undefined
+): Promise<Omit<FilterSample, 'matched'>[]> => {
+  const named = event === undefined ? chosen : [event];
+  return Object.entries(await declaredEvents(app))
+    .filter(([name]) => name !== PING && (named.includes(name) || named.includes('*')))
+    .filter(([, { example }]) => example !== undefined)
+    .map(([name, { example }]) => ({ event: name, delivery_id: null, data: example }));
+};
+
+/**
+ * The fault of an event to try a filter with; null: it is declared, chosen by name, or was sent undeclared.
+ * @param mayRead whether deliveries are looked at
+ */
+export const judgeTriedEvent = async (
+  app: App,
+  { id, events }: Pick<ManagedWebhook, 'id' | 'events'>,
+  event: string,
+  mayRead: boolean
+): Promise<Refusal | null> => {
+  if (Object.hasOwn(await declaredEvents(app), event)) return null;
+  if (event !== '*' && events.includes(event)) return null;
+  if (mayRead && (await latestData(app, { webhook: id, event }, 1)).length > 0) return null;
+  return refusal(`unknown event ${event}`, 'events_unknown', { events: event });
+};
+
+/**
+ * The result of a filter for the latest deliveries, without tests, and for the events' examples;
+ * docs/management-api.md#filters. @param input its filter was judged before
+ * @param mayRead whether deliveries are looked at: even how many match says what is in them
+ */
+export const previewFilter = async (
+  app: App,
+  { id, events, payload }: Pick<ManagedWebhook, 'id' | 'events' | 'payload'>,
+  { filter, event }: FilterPreviewQuery,
+  mayRead: boolean
+): Promise<FilterPreview> => {
+  const candidates = [
+    // A filter judges the whole data, of which a thin delivery has only ids. Events that were left out are absent.
+    ...(payload === 'thin' || !mayRead
+      ? []
+      : await latestData(app, { webhook: id, event }, LATEST)),
+    ...(await examples(app, events, event)),
+  ];
+  const judged = candidates.map((one) => ({ ...one, matched: matches(filter, one.data) }));
+  return {
+    matched: judged.filter(({ matched }) => matched).length,
+    of: judged.length,
+    samples: judged.slice(0, SHOWN),
+  };
+};
