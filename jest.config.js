@@ -23,6 +23,7 @@ module.exports = {
       rootDir: __dirname,
       testEnvironment: '<rootDir>/tests/support/environment.js',
       testMatch: ['<rootDir>/tests/unit/**/*.test.ts'],
+      moduleNameMapper: { '^@strapi/utils$': '<rootDir>/tests/support/strapi-utils.js' },
       transform,
       modulePathIgnorePatterns,
     },

@@ -17,12 +17,15 @@ import {
   saleBody,
 } from '../api/pos-till';
 
-jest.setTimeout(300_000);
+const IS_CI = process.env.CI === 'true';
 
 const TILLS = 4;
-const RECORDS = 250;
-/** Fewer beside all other tests. */
-const KILLS = process.env.CI === 'true' ? 2 : 4;
+/** Of each till. */
+const RECORDS = IS_CI ? 100 : 250;
+/** Fewer beside all other tests. SOAK_KILLS: so many a database instead. */
+const KILLS = Number(process.env.SOAK_KILLS ?? (IS_CI ? 1 : 4));
+
+jest.setTimeout(300_000 + 30_000 * KILLS);
 
 describeEach(databases(), 'a site that is killed while tills send', (database) => {
   let site: Site;

@@ -12,9 +12,9 @@ const LONG = [
   ...['api/command-recover', 'api/mapping-inbox', 'api/product-writes', 'api/pos-order'],
   ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
-  ...['unit/stock/order-independence', 'unit/bin/create-plugin', 'unit/till-client/package'],
-  ...['unit/docs/receivers-frameworks', 'unit/pos/reading-time', 'unit/crm/import'],
-  ...['unit/docs/samples-compile', 'unit/docs/asyncapi', 'unit/docs/openapi'],
+  ...['unit/docs/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
+  ...['unit/stock/order-independence', 'unit/till-client/package', 'unit/docs/openapi'],
+  ...['unit/docs/receivers', 'unit/till-client/docs'],
 ];
 
 const rankOf = ({ path }) => {

@@ -1,9 +1,7 @@
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import ts from 'typescript';
 import { type CommandOptions, runCommand } from '../../support/command';
-import { ROOT } from '../../support/paths';
 import { makePluginSite, type PluginSite } from '../../support/plugin-site';
 
 interface Created {
@@ -27,6 +25,7 @@ const create = async (name: string): Promise<Created> => {
 };
 const written = () => fs.existsSync(path.join(site.folder, 'src'));
 
+/** That the types of what it writes are right is in tests/unit/docs/samples-compile.test.ts. */
 describe('the command create-plugin', () => {
   it('writes a plugin under its name, and nothing else', async () => {
     const { files, events, ...made } = await create('gift-cards');
@@ -129,39 +128,3 @@ describe('the command create-plugin', () => {
     expect(JSON.parse((await run(['--help', '--json'])).stdout)).toHaveProperty('usage');
   });
 });
-
-it('writes a plugin whose types are right', async () => {
-  await create('loyalty');
-  const folder = path.join(site.folder, 'src/plugins/loyalty');
-  const files = ['strapi-server.js', 'server/events.js', 'server/declare-events.js'];
-  const roots = files.map((file) => path.join(folder, file));
-  const program = ts.createProgram(roots, {
-    allowJs: true,
-    checkJs: true,
-    noEmit: true,
-    strict: true,
-    skipLibCheck: true,
-    types: ['node'],
-    typeRoots: [path.join(ROOT, 'node_modules/@types')],
-    target: ts.ScriptTarget.ES2022,
-    module: ts.ModuleKind.Node16,
-    moduleResolution: ts.ModuleResolutionKind.Node16,
-    baseUrl: ROOT,
-    paths: { 'strapi-plugin-switchboard/strapi-server': ['server/src/index.ts'] },
-  });
-  // Of ours alone: the sources are looked into for what these name, and checked by `npm run typecheck`.
-  const own = program
-    .getSourceFiles()
-    .filter(({ fileName }) => fs.realpathSync(fileName).startsWith(fs.realpathSync(folder)));
-  expect(own.length).toBeGreaterThanOrEqual(files.length);
-  const found = [
-    ...program.getOptionsDiagnostics(),
-    ...program.getGlobalDiagnostics(),
-    ...own.flatMap((file) => [
-      ...program.getSyntacticDiagnostics(file),
-      ...program.getSemanticDiagnostics(file),
-    ]),
-  ];
-  const wrong = found.map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, '\n'));
-  expect(wrong).toEqual([]);
-}, 240_000);

@@ -60,7 +60,7 @@ describe('readCsv', () => {
   });
 
   it('names a mark that is never closed once, however much follows', async () => {
-    const rows = 'B,1\n'.repeat(1_500_000);
+    const rows = 'B,1\n'.repeat(600_000);
     const read = await records(`sku,name\nA,ok\nX,"open\n${rows}`, 65_536);
     expect(read).toEqual([
       { line: 1, cells: ['sku', 'name'] },
@@ -70,9 +70,9 @@ describe('readCsv', () => {
   });
 
   it.each(['A,5" screen\n', 'A,"x" y\n', 'A,"open\nB,"b"\n'])(
-    'reads 300 kB of %j as quickly as other rows',
+    'reads 100 kB of %j as quickly as other rows',
     async (row) => {
-      const times = Math.ceil(300_000 / row.length);
+      const times = Math.ceil(100_000 / row.length);
       const before = process.cpuUsage();
       const read = await records(`sku,name\n${row.repeat(times)}`, 65_536);
       const { user, system } = process.cpuUsage(before);
@@ -80,7 +80,7 @@ describe('readCsv', () => {
       expect(read).toHaveLength(1 + times * rows);
       expect(faultsIn(read)).toHaveLength(row.includes('open') ? times : 0);
       // Seconds of the processor, when each row was told with all that it knew.
-      expect((user + system) / 1000).toBeLessThan(8000);
+      expect((user + system) / 1000).toBeLessThan(2700);
     }
   );
 

@@ -36,9 +36,12 @@ const draftOfPing = (): Draft => {
   return copy;
 };
 
+/** Makes itself ready once for all that it reads. */
+const parser = new Parser();
+
 /** Read as any receiver's tool would: by a parser that knows nothing of the plugin. */
 const read = async (source: Draft) => {
-  const { document, diagnostics } = await new Parser().parse(JSON.stringify(source));
+  const { document, diagnostics } = await parser.parse(JSON.stringify(source));
   return {
     document,
     errors: diagnostics
@@ -51,9 +54,9 @@ const read = async (source: Draft) => {
 const compiled = new Map<string, ValidateFunction>();
 
 // AsyncAPI's own schema language is a superset of JSON Schema draft 7, which is Ajv's default.
+const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
 const compile = (schema: object): ValidateFunction => {
   const text = JSON.stringify(schema);
-  const ajv = new Ajv({ strict: false, allErrors: true, validateFormats: false });
   const validate = compiled.get(text) ?? ajv.compile(schema);
   compiled.set(text, validate);
   return validate;

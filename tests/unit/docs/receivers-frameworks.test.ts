@@ -13,7 +13,8 @@ import { available, describeReceiver } from './support/receiver-suite';
 const here = available(({ path: at }) => at !== '/');
 
 describe.each(here)('examples/receivers/$folder', (sample) => {
-  describeReceiver(sample, [undefined, 'whsec_ ']);
+  // The others, such as none at all, are refused by the same line of each, and tried with the plain ones.
+  describeReceiver(sample, ['whsec_ ']);
 });
 
 const hono = here.filter(({ folder }) => folder === 'hono');

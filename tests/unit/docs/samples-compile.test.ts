@@ -5,6 +5,8 @@ import path from 'node:path';
 import { knex } from 'knex';
 import ts from 'typescript';
 import { optionsSchema } from '../../../server/src/config/schema';
+import { runCommand } from '../../support/command';
+import { makePluginSite } from '../../support/plugin-site';
 import { isInstalled } from '../../support/programs';
 import { readDocument, ROOT } from './support/markdown';
 import { compileTypeScript, firstKey, type Snippet } from './support/typescript-in-docs';
@@ -136,9 +138,18 @@ const sameInTypeScript = of('js').filter(
   ({ name, code }) => name.startsWith('README.md') && firstKey(code)
 );
 
-it('the TypeScript compiles, strict', () => {
+it('the TypeScript compiles, strict, and so does the plugin that create-plugin writes', async () => {
   expect(sameInTypeScript).toHaveLength(3);
-  expect(compileTypeScript([...of('ts'), ...sameInTypeScript])).toBe('');
+  const site = makePluginSite();
+  try {
+    await runCommand(['create-plugin', 'loyalty'], { cwd: site.folder });
+    const files = ['strapi-server.js', 'server/events.js', 'server/declare-events.js'].map((file) =>
+      path.join(site.folder, 'src/plugins/loyalty', file)
+    );
+    expect(compileTypeScript([...of('ts'), ...sameInTypeScript], files)).toBe('');
+  } finally {
+    site.remove();
+  }
 }, 300_000);
 
 const HOST_PARTS = ['secrets', 'logger', 'pool', 'url'];

@@ -533,7 +533,7 @@ export function describeHttpClient(transport: OpenTransport): void {
     });
   });
 
-  test('thousands of posts at once leave no listener warning and no lost outcome', async () => {
+  test('hundreds of posts at once leave no listener warning and no lost outcome', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
@@ -541,7 +541,7 @@ export function describeHttpClient(transport: OpenTransport): void {
     // Far above what it takes: nothing here is about time, and the machine may be busy.
     const client = clientFor({ timeoutMs: 120_000 });
     const outcomes = await Promise.all(
-      Array.from({ length: 2000 }, () => client.post(postTo(receiver.url)))
+      Array.from({ length: 500 }, () => client.post(postTo(receiver.url)))
     );
     await new Promise((done) => setImmediate(done));
     process.off('warning', note);

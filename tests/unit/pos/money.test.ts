@@ -316,7 +316,7 @@ describe('the figures of a site', () => {
           }
         }
       ),
-      { numRuns: 40 }
+      { numRuns: 15 }
     );
   }, 120_000);
 });

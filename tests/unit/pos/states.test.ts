@@ -168,7 +168,7 @@ describe('a refund', () => {
           new Map(all.map(({ outcome, state }) => [outcome.id, state]))
         );
       }),
-      { numRuns: 1000 }
+      { numRuns: 300 }
     );
   });
 

@@ -154,7 +154,7 @@ describe('what is moved and counted by hand', () => {
         const sides = await site.connection(MOVEMENTS_TABLE).where({ type: 'transfer' });
         expect(sides).toHaveLength(2 * list.filter(({ kind }) => kind === 'transfer').length);
       }),
-      { numRuns: 60 }
+      { numRuns: 25 }
     );
   });
 

@@ -91,7 +91,7 @@ describe('one refund more', () => {
           });
         }
       ),
-      { numRuns: 600 }
+      { numRuns: 200 }
     );
     expect(onTop).toBeGreaterThan(100);
     expect(makingWay).toBeGreaterThan(100);

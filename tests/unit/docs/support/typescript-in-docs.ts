@@ -57,6 +57,8 @@ const FORMAT: ts.FormatDiagnosticsHost = {
 
 const COMPILER_OPTIONS = {
   noEmit: true,
+  allowJs: true,
+  checkJs: true,
   // A schema and an example are quoted to show their form.
   noUnusedLocals: false,
   types: ['node'],
@@ -71,9 +73,13 @@ const COMPILER_OPTIONS = {
 /**
  * Compiles each snippet as a module of its own, strict, against the sources: those are looked into for
  * what a snippet names, and checked by `npm run typecheck`.
+ * @param files are compiled with them: most of the time goes into the types of the host
  * @returns what the compiler says, with the snippet's name in place of the file's; empty is well
  */
-export const compileTypeScript = (snippets: readonly Snippet[]): string => {
+export const compileTypeScript = (
+  snippets: readonly Snippet[],
+  files: readonly string[] = []
+): string => {
   const folder = path.join(ROOT, '.tmp', `docs-code-${process.pid}`);
   const modules = new Map(
     snippets.map(({ name, code }) => [
@@ -81,9 +87,10 @@ export const compileTypeScript = (snippets: readonly Snippet[]): string => {
       toModule(code),
     ])
   );
+  const roots = [...modules.keys(), ...files];
   const config = { extends: path.join(ROOT, 'tsconfig.json'), compilerOptions: COMPILER_OPTIONS };
   const { options, errors } = ts.parseJsonConfigFileContent(
-    { ...config, files: [...modules.keys()] },
+    { ...config, files: roots },
     ts.sys,
     folder
   );
@@ -91,8 +98,8 @@ export const compileTypeScript = (snippets: readonly Snippet[]): string => {
   const { readFile, fileExists } = host;
   host.readFile = (file) => modules.get(file) ?? readFile(file);
   host.fileExists = (file) => modules.has(file) || fileExists(file);
-  const program = ts.createProgram([...modules.keys()], options, host);
-  const found = [...modules.keys()].flatMap((file) => {
+  const program = ts.createProgram(roots, options, host);
+  const found = roots.flatMap((file) => {
     const source = program.getSourceFile(file);
     return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
   });
