@@ -208,7 +208,7 @@ describeEach(databases(), 'what a site writes into its own products', (database)
   });
 
   it('while tills sell for the first time comes to the same, whoever is first', async () => {
-    const names = Array.from({ length: 12 }, (_one, at) => `RUSH-${at}`);
+    const names = Array.from({ length: 8 }, (_one, at) => `RUSH-${at}`);
     const ids = await Promise.all(names.map((name) => published(name, 100)));
     await Promise.all([
       ...names.map((name) => till.sale([[name, 1]])),

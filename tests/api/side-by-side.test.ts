@@ -407,6 +407,25 @@ describeEach(databases(), 'one transaction', (database) => {
       ]);
     });
 
+    it('tells of each of many that are made, changed and gone with one statement', async () => {
+      await site.evaluate(async ({ strapi }, uid) => {
+        const query = strapi.db.query(uid);
+        const data = [1, 2, 3].map((nth) => ({ email: `each${nth}@example.test`, source: 'each' }));
+        await query.createMany({ data });
+        await query.update({ where: { email: 'each1@example.test' }, data: { score: 9 } });
+        await query.updateMany({ where: { source: 'each' }, data: { score: 9 } });
+        await query.deleteMany({ where: { source: 'each' } });
+      }, CONTACT);
+      const emails = [1, 2, 3].map((nth) => `each${nth}@example.test`);
+      const said = (await told()).map(({ event, data }) => [event, (data.contact ?? data).email]);
+      expect(said).toEqual([
+        ...emails.map((email) => ['contact.created', email]),
+        ['contact.updated', emails[0]],
+        ...emails.slice(1).map((email) => ['contact.updated', email]),
+        ...emails.map((email) => ['contact.deleted', email]),
+      ]);
+    });
+
     it('goes by relations too, and changes no more than what it tells of', async () => {
       await site.evaluate(async ({ strapi }, uid) => {
         const create = (kind: string, data: object) =>

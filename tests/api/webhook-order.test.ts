@@ -1,5 +1,5 @@
 import type { Delivery } from '../../shared/contracts/webhooks';
-import { databases, describeEach } from '../support/databases';
+import { databases, describeEach, itOnce } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -110,26 +110,29 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
     expect((await getWebhook(site, id)).ordering).toBe('by_record');
   }, 90_000);
 
-  it('skips one by hand: it ends as failed, for which nothing counts, and the next one goes', async () => {
-    const { id } = await ordered();
-    refuse('contact:1#1');
-    await publish(site, 'contact:1#1', 'contact:1#2');
-    const first = await failing(id);
-    const skipped = await post(`/webhook-deliveries/${first.id}/skip`);
-    expect(skipped.status).toBe(200);
-    expect(skipped.body).toMatchObject({
-      ...{ id: first.id, state: 'failed', status: 'failed', error: 'skipped' },
-      ...{ tries: 1, next_attempt_at: null },
-    });
-    await receiver.waitFor(2);
-    expect(arrived()).toEqual(['contact:1#1', 'contact:1#2']);
-    expect((await getWebhook(site, id)).consecutive_failures).toBe(0);
-    const again = await post(`/webhook-deliveries/${first.id}/skip`);
-    expect(again.status).toBe(409);
-    expect((await post('/webhook-deliveries/99999999/skip')).status).toBe(404);
-  });
+  itOnce(database)(
+    'skips one by hand: it ends as failed, for which nothing counts, and the next one goes',
+    async () => {
+      const { id } = await ordered();
+      refuse('contact:1#1');
+      await publish(site, 'contact:1#1', 'contact:1#2');
+      const first = await failing(id);
+      const skipped = await post(`/webhook-deliveries/${first.id}/skip`);
+      expect(skipped.status).toBe(200);
+      expect(skipped.body).toMatchObject({
+        ...{ id: first.id, state: 'failed', status: 'failed', error: 'skipped' },
+        ...{ tries: 1, next_attempt_at: null },
+      });
+      await receiver.waitFor(2);
+      expect(arrived()).toEqual(['contact:1#1', 'contact:1#2']);
+      expect((await getWebhook(site, id)).consecutive_failures).toBe(0);
+      const again = await post(`/webhook-deliveries/${first.id}/skip`);
+      expect(again.status).toBe(409);
+      expect((await post('/webhook-deliveries/99999999/skip')).status).toBe(404);
+    }
+  );
 
-  it('skips one that is held, too', async () => {
+  itOnce(database)('skips one that is held, too', async () => {
     const { id } = await ordered();
     refuse('contact:1#1');
     await publish(site, 'contact:1#1', 'contact:1#2', 'contact:1#3');
@@ -149,25 +152,28 @@ describeEach(databases(), 'the order of deliveries by record', (database) => {
     expect(arrived()).toEqual(['contact:1#1', 'contact:1#3']);
   });
 
-  it('has later ones no longer wait for one that was released, whose schedule stays', async () => {
-    const { id } = await ordered();
-    refuse('contact:1#1');
-    await publish(site, 'contact:1#1', 'contact:1#2', 'contact:1#3');
-    const first = await failing(id);
-    const released = await post(`/webhook-deliveries/${first.id}/release`, 'admin');
-    expect(released.status).toBe(200);
-    expect(released.body).toMatchObject({
-      data: { id: first.id, state: 'failing', next_attempt_at: first.next_attempt_at },
-    });
-    await receiver.waitFor(3);
-    expect(arrived()).toEqual(['contact:1#1', 'contact:1#2', 'contact:1#3']);
-    receiver.respond({});
-    expect((await retryDelivery(site, first.id)).body.state).toBe('sent');
-    expect((await post(`/webhook-deliveries/${first.id}/release`)).status).toBe(409);
-    expect((await post('/webhook-deliveries/99999999/release')).status).toBe(404);
-  });
+  itOnce(database)(
+    'has later ones no longer wait for one that was released, whose schedule stays',
+    async () => {
+      const { id } = await ordered();
+      refuse('contact:1#1');
+      await publish(site, 'contact:1#1', 'contact:1#2', 'contact:1#3');
+      const first = await failing(id);
+      const released = await post(`/webhook-deliveries/${first.id}/release`, 'admin');
+      expect(released.status).toBe(200);
+      expect(released.body).toMatchObject({
+        data: { id: first.id, state: 'failing', next_attempt_at: first.next_attempt_at },
+      });
+      await receiver.waitFor(3);
+      expect(arrived()).toEqual(['contact:1#1', 'contact:1#2', 'contact:1#3']);
+      receiver.respond({});
+      expect((await retryDelivery(site, first.id)).body.state).toBe('sent');
+      expect((await post(`/webhook-deliveries/${first.id}/release`)).status).toBe(409);
+      expect((await post('/webhook-deliveries/99999999/release')).status).toBe(404);
+    }
+  );
 
-  it('refuses to skip or release one that is under way', async () => {
+  itOnce(database)('refuses to skip or release one that is under way', async () => {
     const { id } = await ordered();
     let answer = (): void => {};
     const answered = new Promise<void>((resolve) => {

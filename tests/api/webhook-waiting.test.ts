@@ -1,5 +1,5 @@
 import type { Delivery, ManagedWebhook } from '../../shared/contracts/webhooks';
-import { describeEach, databases } from '../support/databases';
+import { describeEach, databases, itOnce } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -112,7 +112,7 @@ describeEach(databases(), 'what waits when a webhook is switched on', (database)
     expect(receiver.requests).toHaveLength(1);
   });
 
-  it('is left alone where nothing is switched on', async () => {
+  itOnce(database)('is left alone where nothing is switched on', async () => {
     const id = await makeWaiting();
     const renamed = await updateWebhook(site, id, { name: 'other', waiting: 'discard' });
     expect(renamed.status).toBe(200);
