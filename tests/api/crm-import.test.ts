@@ -137,7 +137,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     await log.take();
   });
 
-  it.each([
+  itOnce(database).each([
     ['', 'the file is empty'],
     ['first_name\nAda\n', 'no column "email"'],
     ['email,colour\na@x.test,red\n', 'unknown columns: colour'],

@@ -205,7 +205,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     );
   });
 
-  it.each([
+  itOnce(database).each([
     ['no JSON', '{"records":[{]}'],
     ['cut off', '{"records":[{"kind":"sale","body":{}'],
     ['a key of it twice', '{"records":[{}],"records":[{}]}'],

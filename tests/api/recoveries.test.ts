@@ -177,7 +177,7 @@ describeEach(databases(), 'recoveries', (database) => {
 
   it(`has at most ${AT_MOST} queued and untried, pauses, resumes and ends`, async () => {
     const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, id, 250);
+    await insertFailed(site, id, 150);
     let hold = true;
     const waiting: (() => void)[] = [];
     receiver.respond(async () => {
@@ -200,9 +200,9 @@ describeEach(databases(), 'recoveries', (database) => {
     const resumed = await control(site, recovery, 'resume');
     expect([resumed.status, resumed.body.state]).toEqual([200, 'running']);
     const done = await waitForRecovery(site, recovery, isDone);
-    expect(done).toMatchObject({ matching: 250, queued: 250, sent: 250, failed: 0 });
-    expect(receiver.requests).toHaveLength(250);
-    expect(arrivals(receiver).size).toBe(250);
+    expect(done).toMatchObject({ matching: 150, queued: 150, sent: 150, failed: 0 });
+    expect(receiver.requests).toHaveLength(150);
+    expect(arrivals(receiver).size).toBe(150);
     for (const action of ['pause', 'resume', 'cancel'] as const) {
       expect((await control(site, recovery, action)).status).toBe(409);
     }
@@ -296,7 +296,7 @@ describeEach(databases(), 'recoveries', (database) => {
       const other = await site.sibling();
       try {
         const { id } = await createWebhook(site, receiver.url);
-        await insertFailed(site, id, 400);
+        await insertFailed(site, id, 250);
         const { id: recovery } = await startRecovery(other, { filter: { webhook: id } });
         let most = 0;
         let done = await getRecovery(site, recovery);
@@ -304,10 +304,10 @@ describeEach(databases(), 'recoveries', (database) => {
           most = Math.max(most, done.queued - done.sent - done.failed);
           await sleep(20);
         }
-        expect(done).toMatchObject({ matching: 400, queued: 400, sent: 400, failed: 0 });
+        expect(done).toMatchObject({ matching: 250, queued: 250, sent: 250, failed: 0 });
         expect(most).toBeLessThanOrEqual(AT_MOST);
-        expect(receiver.requests).toHaveLength(400);
-        expect(arrivals(receiver).size).toBe(400);
+        expect(receiver.requests).toHaveLength(250);
+        expect(arrivals(receiver).size).toBe(250);
       } finally {
         await other.stop();
       }

@@ -1,6 +1,6 @@
 import type * as NodeStream from 'node:stream';
 import type * as StrapiUtils from '@strapi/utils';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM } from './crm-helpers';
 
@@ -53,6 +53,10 @@ describeEach(databases(), 'one transaction', (database) => {
       strapi.hook('service_crm_webhook').register(({ event }: { event: string }) => {
         state.heard.push(event);
       });
+    });
+    // The process of a site that listens to it serves no other one.
+    if (!anyDatabase().includes(database)) return;
+    await site.evaluate(({ state }) => {
       process.on('warning', (warning) => state.warnings.push(warning.name));
     });
   }, 180_000);
@@ -378,6 +382,7 @@ describeEach(databases(), 'one transaction', (database) => {
       expect(settled.map(({ slug }) => slug).sort()).toEqual(['old', 'old-1', 'old-2', 'old-3']);
       expect(new Set(settled.map(({ slug_key }) => slug_key)).size).toBe(4);
       expect(settled.every(({ slug_key }) => slug_key !== null)).toBe(true);
+      if (!anyDatabase().includes(database)) return;
       await site.restart();
       expect((await tagRows()).filter(({ name }) => name === 'At once old')).toEqual(settled);
     }, 90_000);
