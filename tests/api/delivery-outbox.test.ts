@@ -33,7 +33,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(
-    { database, webhooks: { pollSeconds: 1, retryScheduleSeconds: [1, 1], timeoutMs: 2000 } },
+    { database, webhooks: { pollSeconds: 1, retryScheduleSeconds: [1, 1] } },
     (...started) => {
       [site, receiver] = started;
     }
