@@ -1,7 +1,7 @@
 import type { ImportJob } from '../../shared/contracts/imports';
 import type { LevelCheck } from '../../shared/contracts/stock';
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { databases, describeEach } from '../support/databases';
+import { databases, describeEach, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import { admin, createItem, levelOf, rebuild } from './pos-till';
@@ -70,7 +70,7 @@ describeEach(databases(), 'checking all levels', (database) => {
     expect(await differences(job.id)).toEqual([HEADER, '']);
   });
 
-  it('lists no text that a spreadsheet would take for a formula', async () => {
+  itOnce(database)('lists no text that a spreadsheet would take for a formula', async () => {
     await createItem(site, '=1+1', 3);
     await skew('=1+1', -5);
     const { id } = await check({ mend: true });
@@ -118,7 +118,7 @@ describeEach(databases(), 'checking all levels', (database) => {
     expect(await check()).toMatchObject({ updated: 0, unchanged: ITEMS + 1 });
   });
 
-  it('says of one whose process has died that it is to be run again', async () => {
+  itOnce(database)('says of one whose process has died that it is to be run again', async () => {
     const { id } = await check();
     await site.control('sql', {
       statement: `UPDATE switchboard_imports SET state = 'running', finished_at = NULL, seen_at = 0 WHERE id = ${id}`,
@@ -129,7 +129,7 @@ describeEach(databases(), 'checking all levels', (database) => {
     });
   });
 
-  it('is for those who may change the stock, as the rebuild is', async () => {
+  itOnce(database)('is for those who may change the stock, as the rebuild is', async () => {
     const { id } = await check();
     const actions = (...names: string[]) => names.map((name) => `plugin::switchboard.${name}`);
     const asUserWith = async (...names: string[]) =>
@@ -145,7 +145,7 @@ describeEach(databases(), 'checking all levels', (database) => {
     expect(await statuses(keeper)).toEqual([202, 200, 200]);
   });
 
-  it('refuses what is no choice', async () => {
+  itOnce(database)('refuses what is no choice', async () => {
     await admin(site, 'POST', '/levels/check', { mend: 'yes' }, 400);
   });
 });

@@ -1,9 +1,9 @@
 import { createAdminUser } from '../support/accounts';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import type { Site } from '../support/site';
 import { type Ask, contactLike, type EventLog, inCode, names, useWatchedSite } from './crm-helpers';
 
-describeEach(databases(), 'contact events', (database) => {
+describeEach(anyDatabase(), 'contact events', (database) => {
   let site: Site;
   let log: EventLog;
   let api: Ask;

@@ -10,7 +10,7 @@ const INQUIRY = 'api::inquiry.inquiry';
 const forms = [
   { contentType: INQUIRY, title: 'Inquiry', fields: { email: 'mail', last_name: 'lastName' } },
 ];
-const ROUNDS = 15;
+const ROUNDS = 5;
 
 /** Which of the 256 locks an address has. */
 const lockOf = (email: string): number =>
@@ -100,13 +100,11 @@ describeEach(databases(), 'one address that several make at the same moment', (d
   }, 180_000);
 
   it('does not hold up other addresses: many new ones at once are all kept', async () => {
-    for (let round = 0; round < 3; round += 1) {
-      const mails = Array.from({ length: 20 }, (_none, n) => `many${round}-${n}@example.test`);
-      const entries = await Promise.all(mails.map(viaForm));
-      expect(entries.map(({ status }) => status)).toEqual(mails.map(() => 201));
-    }
+    const mails = Array.from({ length: 20 }, (_none, n) => `many-${n}@example.test`);
+    const entries = await Promise.all(mails.map(viaForm));
+    expect(entries.map(({ status }) => status)).toEqual(mails.map(() => 201));
     const events = await log.take();
-    expect(names(events).filter((name) => name === 'contact.created')).toHaveLength(60);
+    expect(names(events).filter((name) => name === 'contact.created')).toHaveLength(20);
   }, 120_000);
 
   it('is kept by a form that meets it in a transaction that took no lock', async () => {
@@ -139,9 +137,10 @@ describeEach(databases(), 'one address that several make at the same moment', (d
           Reflect.construct(target, values.length > 0 ? values : [now]) as Date,
         get: (target, key) => (key === 'now' ? () => now : Reflect.get(target, key)),
       });
-      setTimeout(() => {
+      state.thaw = () => {
         globalThis.Date = own;
-      }, 2000);
+      };
+      setTimeout(state.thaw, 2000);
       await strapi.db.transaction(async () => {
         const data = { email: 'frozen@example.test' };
         await strapi.db.query('plugin::switchboard.contact').create({ data });
@@ -154,6 +153,7 @@ describeEach(databases(), 'one address that several make at the same moment', (d
     while (!(await site.control('state', { key: 'isFrozen' }))) continue;
     const entry = await viaForm('frozen@example.test');
     await creating;
+    await site.evaluate(({ state }) => state.thaw());
     expect(entry.status).toBe(201);
     const events = await log.take();
     expect(names(events)).toEqual(['contact.created', 'contact.updated', 'form.submitted']);

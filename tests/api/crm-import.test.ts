@@ -1,5 +1,5 @@
 import { createAdminRole, createAdminUser } from '../support/accounts';
-import { describeEach, databases } from '../support/databases';
+import { describeEach, databases, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { CRM, type EventLog, inCode, names, openEventLog } from './crm-helpers';
 
@@ -66,7 +66,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     expect((await contact('ada@x.test')).first_name).toBe('Ada');
   });
 
-  it('subscribes nobody again who withdrew', async () => {
+  itOnce(database)('subscribes nobody again who withdrew', async () => {
     await inCode(site, 'contact').create({ email: 'gone@x.test', contact_status: 'unsubscribed' });
     await inCode(site, 'contact').create({ email: 'here@x.test' });
     await log.take();
@@ -75,7 +75,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     expect((await contact('gone@x.test')).status).toBe('unsubscribed');
   });
 
-  it('touches nobody who is in the bin, and says so', async () => {
+  itOnce(database)('touches nobody who is in the bin, and says so', async () => {
     const { documentId } = await inCode(site, 'contact').create({
       email: 'binned@x.test',
       trashed_at: new Date().toISOString(),
@@ -129,7 +129,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     await log.take();
   });
 
-  it('keeps what came before a fault of the file, and names it', async () => {
+  itOnce(database)('keeps what came before a fault of the file, and names it', async () => {
     const { status, body } = await upload('email,phone\nkept@x.test,\n"never closed\n');
     expect(status).toBe(200);
     expect(body.data).toMatchObject({ total: 2, created: 1, failed: 1 });
@@ -137,7 +137,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     await log.take();
   });
 
-  it.each([
+  itOnce(database).each([
     ['', 'the file is empty'],
     ['first_name\nAda\n', 'no column "email"'],
     ['email,colour\na@x.test,red\n', 'unknown columns: colour'],
@@ -148,7 +148,7 @@ describeEach(databases(), 'importing contacts', (database) => {
     expect(await log.take()).toEqual([]);
   });
 
-  it('takes text/csv only, and only from those who may', async () => {
+  itOnce(database)('takes text/csv only, and only from those who may', async () => {
     expect((await upload('email\n', { 'content-type': 'application/json' })).status).toBe(400);
     const role = await createAdminRole(site, ['plugin::switchboard.crm.read']);
     const user = await createAdminUser(site, { role });

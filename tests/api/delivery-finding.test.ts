@@ -1,5 +1,5 @@
 import type { CursorPage, Delivery, Page } from '../../shared/contracts/webhooks';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { createWebhook } from './delivery-support';
 import {
@@ -136,9 +136,12 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
     'finds by %s together with each other filter',
     async (name) => {
       const filters = filtersFor(webhooks);
+      // One value of each says how a database takes the two; what each of them means is above.
+      const some = <T>(values: T[]) =>
+        anyDatabase().includes(database) ? values : values.slice(-1);
       for (const other of names.slice(names.indexOf(name) + 1)) {
-        for (const [value, is] of filters[name]!) {
-          for (const [otherValue, isOther] of filters[other]!) {
+        for (const [value, is] of some(filters[name]!)) {
+          for (const [otherValue, isOther] of some(filters[other]!)) {
             await expectFound(
               { [name]: value, [other]: otherValue },
               (row) => is(row) && isOther(row)
@@ -169,16 +172,16 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
       for (const [value, is] of filters[name]!) {
         const wanted = newestFirst(rows.filter((row) => row.webhook_id === id && is(row)));
         const found: number[] = [];
-        for (let number = 1; number <= Math.ceil(wanted.length / 7); number += 1) {
-          const query = queryOf({ [name]: value, page: number, per_page: 7 });
+        for (let number = 1; number <= Math.ceil(wanted.length / 30); number += 1) {
+          const query = queryOf({ [name]: value, page: number, per_page: 30 });
           const { body } = await site.request<Page<Delivery>>(
             'GET',
             `/api/fw-crm/v1/webhooks/${id}/deliveries${query}`
           );
           expect(body.meta.pagination).toEqual({
             page: number,
-            per_page: 7,
-            page_count: Math.ceil(wanted.length / 7),
+            per_page: 30,
+            page_count: Math.ceil(wanted.length / 30),
             total: wanted.length,
           });
           found.push(...body.data.map((one) => one.id));
@@ -194,10 +197,10 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
       const seen: number[] = [];
       let cursor: string | null = null;
       do {
-        const next: Log = await page({ ...query, limit: 4, ...(cursor && { cursor }) });
+        const next: Log = await page({ ...query, limit: 12, ...(cursor && { cursor }) });
         seen.push(...next.data.map(({ id }) => id));
         cursor = next.meta.next_cursor;
-        if (seen.length > 40) continue;
+        if (seen.length > 60) continue;
         // Newer ones, and one of the very time that was read last.
         const last = Date.parse(next.data.at(-1)!.created_at);
         const { id: _id, ...one } = rows[0]!;
@@ -236,7 +239,7 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
     expect((await page({ q: 'x', webhook: 2_000_000_000 })).meta.searched_from).toBeNull();
   });
 
-  it('refuses what is wrong, and names each field', async () => {
+  itOnce(database)('refuses what is wrong, and names each field', async () => {
     const wrong = {
       webhook: 'abc',
       status: 'lost',
@@ -266,29 +269,33 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
     expect(named(ofOne.body)).toEqual(Object.keys(own).sort());
   });
 
-  it('refuses each wrong value by itself, and a cursor of another search', async () => {
-    const cursor = (numbers: unknown) => Buffer.from(JSON.stringify(numbers)).toString('base64url');
-    for (const query of [
-      { limit: 0 },
-      { limit: 'many' },
-      { webhook: 2_147_483_648 },
-      { webhook: [1, 2] },
-      { from: '2026-03-01' },
-      { cursor: cursor([1, 2_147_483_648]) },
-      { cursor: cursor([1e300, 1]) },
-      { cursor: cursor([1]) },
-      { cursor: cursor([1, 2, 3]) },
-      { cursor: cursor(['1', 2]) },
-      { cursor: cursor([NOON, 1]), q: 'turing' },
-      { cursor: cursor([NOON, 1, NOON, 1, 1, 0]) },
-    ]) {
-      const answer = await site.request('GET', `${LOG}${queryOf(query)}`);
-      expect([query, answer.status]).toEqual([query, 400]);
-      expect(answer.body.error.message).toContain(Object.keys(query)[0]);
+  itOnce(database)(
+    'refuses each wrong value by itself, and a cursor of another search',
+    async () => {
+      const cursor = (numbers: unknown) =>
+        Buffer.from(JSON.stringify(numbers)).toString('base64url');
+      for (const query of [
+        { limit: 0 },
+        { limit: 'many' },
+        { webhook: 2_147_483_648 },
+        { webhook: [1, 2] },
+        { from: '2026-03-01' },
+        { cursor: cursor([1, 2_147_483_648]) },
+        { cursor: cursor([1e300, 1]) },
+        { cursor: cursor([1]) },
+        { cursor: cursor([1, 2, 3]) },
+        { cursor: cursor(['1', 2]) },
+        { cursor: cursor([NOON, 1]), q: 'turing' },
+        { cursor: cursor([NOON, 1, NOON, 1, 1, 0]) },
+      ]) {
+        const answer = await site.request('GET', `${LOG}${queryOf(query)}`);
+        expect([query, answer.status]).toEqual([query, 400]);
+        expect(answer.body.error.message).toContain(Object.keys(query)[0]);
+      }
     }
-  });
+  );
 
-  it('is the same for the screens', async () => {
+  itOnce(database)('is the same for the screens', async () => {
     const query = queryOf({ state: 'failed', limit: 5 });
     const own = await site.request('GET', `${LOG}${query}`);
     const screen = await site.request('GET', `/switchboard/webhook-deliveries${query}`);

@@ -1,4 +1,4 @@
-import { databases, describeEach } from '../support/databases';
+import { databases, describeEach, itOnce } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -76,74 +76,85 @@ describeEach(databases(), 'what several webhooks are sent', (database) => {
     expect(await messages()).toEqual([]);
   });
 
-  it('is the same on every try, also after the process was started again', async () => {
-    receiver.respond({ status: 500 });
-    await three();
-    await send(site, 'loyalty.earned', points);
-    await receiver.waitFor(3);
-    await site.restart();
-    receiver.respond({});
-    await waitFor(() => posts().length >= 6, 20_000);
-    const bodies = new Map<string, Set<string>>();
-    for (const { headers, body } of posts()) {
-      const id = String(headers['webhook-id']);
-      bodies.set(id, (bodies.get(id) ?? new Set()).add(body));
-    }
-    expect([...bodies.values()].map(({ size }) => size)).toEqual([1, 1, 1]);
-    // Recording that they succeed again tells the others of it, who are gone in the next test.
-    const waiting = `SELECT id FROM switchboard_deliveries WHERE status = 'pending'`;
-    await waitFor(async () => (await sql(site, waiting)).length === 0);
-  }, 120_000);
+  itOnce(database)(
+    'is the same on every try, also after the process was started again',
+    async () => {
+      receiver.respond({ status: 500 });
+      await three();
+      await send(site, 'loyalty.earned', points);
+      await receiver.waitFor(3);
+      await site.restart();
+      receiver.respond({});
+      await waitFor(() => posts().length >= 6, 20_000);
+      const bodies = new Map<string, Set<string>>();
+      for (const { headers, body } of posts()) {
+        const id = String(headers['webhook-id']);
+        bodies.set(id, (bodies.get(id) ?? new Set()).add(body));
+      }
+      expect([...bodies.values()].map(({ size }) => size)).toEqual([1, 1, 1]);
+      // Recording that they succeed again tells the others of it, who are gone in the next test.
+      const waiting = `SELECT id FROM switchboard_deliveries WHERE status = 'pending'`;
+      await waitFor(async () => (await sql(site, waiting)).length === 0);
+    },
+    120_000
+  );
 
-  it('goes by the filters of version 0.2, or switches off with a reason those that cannot be said any more', async () => {
-    const [simple, other, later] = await three();
-    const keep = (id: number, filter: object) =>
-      sql(site, 'UPDATE switchboard_webhooks SET filter = ? WHERE id = ?', [
-        JSON.stringify(filter),
-        id,
+  itOnce(database)(
+    'goes by the filters of version 0.2, or switches off with a reason those that cannot be said any more',
+    async () => {
+      const [simple, other, later] = await three();
+      const keep = (id: number, filter: object) =>
+        sql(site, 'UPDATE switchboard_webhooks SET filter = ? WHERE id = ?', [
+          JSON.stringify(filter),
+          id,
+        ]);
+      const noted = (pattern: string) => ({
+        properties: { note: { pattern } },
+        required: ['note'],
+      });
+      await keep(simple!.id, noted('^Zoë\\.'));
+      await keep(other!.id, noted('^Z(o|a)'));
+      await site.restart();
+      expect(await getWebhook(site, simple!.id)).toMatchObject({
+        active: true,
+        filter: { properties: { note: { startsWith: 'Zoë.' } }, required: ['note'] },
+      });
+      const off = {
+        active: false,
+        disabled_reason: expect.stringMatching(/^Its filter may not be used: pattern may not/),
+        disabled_because: { code: 'filter', values: {} },
+      };
+      expect(await getWebhook(site, other!.id)).toMatchObject(off);
+      const on = await updateWebhook(site, other!.id, { active: true, waiting: 'discard' });
+      expect(on.status).toBe(400);
+      expect(on.body.error.details.errors).toEqual([
+        expect.objectContaining({
+          path: ['filter'],
+          code: 'filter_pattern',
+          message: expect.stringContaining('pattern may not be used'),
+        }),
       ]);
-    const noted = (pattern: string) => ({ properties: { note: { pattern } }, required: ['note'] });
-    await keep(simple!.id, noted('^Zoë\\.'));
-    await keep(other!.id, noted('^Z(o|a)'));
-    await site.restart();
-    expect(await getWebhook(site, simple!.id)).toMatchObject({
-      active: true,
-      filter: { properties: { note: { startsWith: 'Zoë.' } }, required: ['note'] },
-    });
-    const off = {
-      active: false,
-      disabled_reason: expect.stringMatching(/^Its filter may not be used: pattern may not/),
-      disabled_because: { code: 'filter', values: {} },
-    };
-    expect(await getWebhook(site, other!.id)).toMatchObject(off);
-    const on = await updateWebhook(site, other!.id, { active: true, waiting: 'discard' });
-    expect(on.status).toBe(400);
-    expect(on.body.error.details.errors).toEqual([
-      expect.objectContaining({
-        path: ['filter'],
-        code: 'filter_pattern',
-        message: expect.stringContaining('pattern may not be used'),
-      }),
-    ]);
-    expect(await getWebhook(site, other!.id)).toMatchObject(off);
-    // A node of 0.2 beside this one takes it still.
-    await keep(later!.id, { dependencies: { note: { required: ['points'] } } });
-    await send(site, 'loyalty.earned', { note: 'Zoë!' });
-    await waitFor(async () => !(await getWebhook(site, later!.id)).active);
-    expect(await getWebhook(site, later!.id)).toMatchObject({
-      ...off,
-      disabled_reason: 'Its filter may not be used: dependencies may not be used.',
-    });
-    expect(await send(site, 'loyalty.earned', { note: 'Zoë.' })).toBe(1);
-    await waitFor(() => posts().length > 0);
-    expect(posts().map(({ json }) => json.data)).toEqual([{ note: 'Zoë.' }]);
-    const [stored] = await sql<{ filter: string }>(
-      site,
-      'SELECT filter FROM switchboard_webhooks WHERE id = ?',
-      [simple!.id]
-    );
-    expect(JSON.parse(stored!.filter)).toEqual(noted('^Zoë\\.'));
-  }, 120_000);
+      expect(await getWebhook(site, other!.id)).toMatchObject(off);
+      // A node of 0.2 beside this one takes it still.
+      await keep(later!.id, { dependencies: { note: { required: ['points'] } } });
+      await send(site, 'loyalty.earned', { note: 'Zoë!' });
+      await waitFor(async () => !(await getWebhook(site, later!.id)).active);
+      expect(await getWebhook(site, later!.id)).toMatchObject({
+        ...off,
+        disabled_reason: 'Its filter may not be used: dependencies may not be used.',
+      });
+      expect(await send(site, 'loyalty.earned', { note: 'Zoë.' })).toBe(1);
+      await waitFor(() => posts().length > 0);
+      expect(posts().map(({ json }) => json.data)).toEqual([{ note: 'Zoë.' }]);
+      const [stored] = await sql<{ filter: string }>(
+        site,
+        'SELECT filter FROM switchboard_webhooks WHERE id = ?',
+        [simple!.id]
+      );
+      expect(JSON.parse(stored!.filter)).toEqual(noted('^Zoë\\.'));
+    },
+    120_000
+  );
 
   it('has a version of its own where a handler changes it for one', async () => {
     const made = await three();
@@ -197,23 +208,27 @@ describeEach(databases(), 'what several webhooks are sent', (database) => {
     expect(await messages()).toEqual([]);
   });
 
-  it('that somebody deleted is said to be missing, and holds nothing up', async () => {
-    const made = await three({ active: false });
-    await sql(site, 'UPDATE switchboard_webhooks SET active = ?', [true]);
-    receiver.respond({ status: 500 });
-    await send(site, 'loyalty.earned', points);
-    await receiver.waitFor(3);
-    await site.restart({ options: { webhooks: { ...webhooks, dispatch: false } } });
-    await sql(site, 'DELETE FROM switchboard_messages');
-    receiver.respond({});
-    receiver.clear();
-    await site.restart({ options: { webhooks } });
-    await send(site, 'loyalty.earned', { points: 8 });
-    await waitFor(() => posts().length >= 3);
-    for (const { id } of made) {
-      await waitForDelivery(site, id, ({ error }) => error === 'body_missing', 20_000);
-    }
-    await waitFor(() => site.log().includes('the message of these deliveries is gone'));
-    expect(posts().map(({ json }) => json.data)).toEqual(made.map(() => ({ points: 8 })));
-  }, 120_000);
+  itOnce(database)(
+    'that somebody deleted is said to be missing, and holds nothing up',
+    async () => {
+      const made = await three({ active: false });
+      await sql(site, 'UPDATE switchboard_webhooks SET active = ?', [true]);
+      receiver.respond({ status: 500 });
+      await send(site, 'loyalty.earned', points);
+      await receiver.waitFor(3);
+      await site.restart({ options: { webhooks: { ...webhooks, dispatch: false } } });
+      await sql(site, 'DELETE FROM switchboard_messages');
+      receiver.respond({});
+      receiver.clear();
+      await site.restart({ options: { webhooks } });
+      await send(site, 'loyalty.earned', { points: 8 });
+      await waitFor(() => posts().length >= 3);
+      for (const { id } of made) {
+        await waitForDelivery(site, id, ({ error }) => error === 'body_missing', 20_000);
+      }
+      await waitFor(() => site.log().includes('the message of these deliveries is gone'));
+      expect(posts().map(({ json }) => json.data)).toEqual(made.map(() => ({ points: 8 })));
+    },
+    120_000
+  );
 });

@@ -61,7 +61,7 @@ const logged = async (site: Site, ids: readonly number[]): Promise<Record<number
   const areTests = new Set(tests.map(({ id }) => Number(id)));
   for (const id of ids) {
     const pages = await Promise.all(
-      [1, 2, 3, 4].map((page) => listDeliveries(site, id, `?per_page=100&page=${page}`))
+      [1, 2].map((page) => listDeliveries(site, id, `?per_page=100&page=${page}`))
     );
     const deliveries = pages.flat().filter((one) => !areTests.has(one.id));
     const attempts = deliveries.flatMap((one) => one.attempts);
@@ -134,12 +134,12 @@ describeEach(databases(), 'hourly figures of deliveries', (database) => {
         if (index % 7 === 0) return { close: 'before' };
         return index % 3 === 0 ? { status: 500 } : {};
       });
-      await Promise.all([publish(site, 60), publish(other ?? site, 60)]);
+      await Promise.all([publish(site, 25), publish(other ?? site, 25)]);
       for (const id of ids) await testWebhook(site, id);
       await finished(site);
       const before = await rolled(site);
       expect(before).toEqual(await logged(site, ids));
-      expect(before[ids[1]!]!.failed).toBeGreaterThan(10);
+      expect(before[ids[1]!]!.failed).toBeGreaterThan(5);
 
       // By hand, what was given up may still arrive; it has ended twice then.
       receiver.respond({});

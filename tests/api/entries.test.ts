@@ -1,7 +1,7 @@
-import { describeEach, databases } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import { type EntrySite, lineOf, NOTICE, STORY, useEntrySite, WRITER } from './entries-support';
 
-describeEach(databases(), 'entries of the site as events', (database) => {
+describeEach(anyDatabase(), 'entries of the site as events', (database) => {
   let at: EntrySite;
   useEntrySite(database, [STORY, WRITER, NOTICE], (site) => (at = site));
 

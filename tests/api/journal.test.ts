@@ -1,6 +1,6 @@
 import type { JournalPage } from '../../shared/contracts/webhooks';
 import { createAdminUser, createApiToken } from '../support/accounts';
-import { databases, describeEach, anyDatabase } from '../support/databases';
+import { databases, describeEach, anyDatabase, itOnce } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { createWebhook, send, sql } from './delivery-support';
@@ -73,25 +73,28 @@ describeEach(databases(), 'the journal', (database) => {
     expect(row).toMatchObject({ subject_type: 'contact', subject_label: 'Ada', webhooks: null });
   });
 
-  it('keeps an event once, whole, however many webhooks asked and whatever they are sent', async () => {
-    const after = await end(site);
-    const ids: number[] = [];
-    for (const changes of [{}, { payload: 'thin' }, { filter: { required: ['m'] } }])
-      ids.push((await createWebhook(site, receiver.url, changes)).id);
-    receiver.clear();
-    expect(await send(site, 'loyalty.earned', { n: 2, loyalty_id: 7 })).toBe(2);
-    await receiver.waitFor(2);
-    const { data } = await readFrom(site, after);
-    expect(data).toHaveLength(1);
-    expect(data[0]?.data).toEqual({ n: 2, loyalty_id: 7 });
-    const sent = receiver.requests.map(({ body }) => JSON.parse(String(body)) as { id: string });
-    expect(sent.map(({ id }) => id)).not.toContain(data[0]?.id);
-    const [row] = await sql<{ webhooks: string }>(
-      site,
-      'SELECT webhooks FROM switchboard_journal ORDER BY id DESC LIMIT 1'
-    );
-    expect(JSON.parse(row!.webhooks).sort()).toEqual([ids[0], ids[1]].sort());
-  });
+  itOnce(database)(
+    'keeps an event once, whole, however many webhooks asked and whatever they are sent',
+    async () => {
+      const after = await end(site);
+      const ids: number[] = [];
+      for (const changes of [{}, { payload: 'thin' }, { filter: { required: ['m'] } }])
+        ids.push((await createWebhook(site, receiver.url, changes)).id);
+      receiver.clear();
+      expect(await send(site, 'loyalty.earned', { n: 2, loyalty_id: 7 })).toBe(2);
+      await receiver.waitFor(2);
+      const { data } = await readFrom(site, after);
+      expect(data).toHaveLength(1);
+      expect(data[0]?.data).toEqual({ n: 2, loyalty_id: 7 });
+      const sent = receiver.requests.map(({ body }) => JSON.parse(String(body)) as { id: string });
+      expect(sent.map(({ id }) => id)).not.toContain(data[0]?.id);
+      const [row] = await sql<{ webhooks: string }>(
+        site,
+        'SELECT webhooks FROM switchboard_journal ORDER BY id DESC LIMIT 1'
+      );
+      expect(JSON.parse(row!.webhooks).sort()).toEqual([ids[0], ids[1]].sort());
+    }
+  );
 
   it('has no event without its commit', async () => {
     const after = await end(site);
@@ -121,28 +124,31 @@ describeEach(databases(), 'the journal', (database) => {
     expect(await page(site, `?after=${after}&limit=10`)).toEqual(first);
   });
 
-  it('is read by several at once, each of whom sees everything in the same order', async () => {
-    const after = await end(site);
-    const readers = [1, 2, 3].map(async (limit) => {
-      const seen: unknown[] = [];
-      let next = after;
-      while (seen.length < 30) {
-        const { data, next_cursor: cursor } = await page(site, `?after=${next}&limit=${limit}`);
-        seen.push(...data.map(({ id }) => id));
-        next = cursor;
-      }
-      return seen;
-    });
-    const writers = Array.from({ length: 5 }, async (_one, writer) => {
-      for (let n = 0; n < 6; n += 1) await send(site, 'loyalty.earned', { n: writer * 10 + n });
-    });
-    const [seen] = await Promise.all([Promise.all(readers), ...writers]);
-    expect(new Set(seen[0])).toHaveProperty('size', 30);
-    expect(seen[1]).toEqual(seen[0]);
-    expect(seen[2]).toEqual(seen[0]);
-  });
+  itOnce(database)(
+    'is read by several at once, each of whom sees everything in the same order',
+    async () => {
+      const after = await end(site);
+      const readers = [1, 2, 3].map(async (limit) => {
+        const seen: unknown[] = [];
+        let next = after;
+        while (seen.length < 30) {
+          const { data, next_cursor: cursor } = await page(site, `?after=${next}&limit=${limit}`);
+          seen.push(...data.map(({ id }) => id));
+          next = cursor;
+        }
+        return seen;
+      });
+      const writers = Array.from({ length: 5 }, async (_one, writer) => {
+        for (let n = 0; n < 6; n += 1) await send(site, 'loyalty.earned', { n: writer * 10 + n });
+      });
+      const [seen] = await Promise.all([Promise.all(readers), ...writers]);
+      expect(new Set(seen[0])).toHaveProperty('size', 30);
+      expect(seen[1]).toEqual(seen[0]);
+      expect(seen[2]).toEqual(seen[0]);
+    }
+  );
 
-  it('refuses what is no place and no number', async () => {
+  itOnce(database)('refuses what is no place and no number', async () => {
     for (const [query, field] of [
       ['after=x', 'after'],
       ['after=-1', 'after'],
@@ -158,12 +164,12 @@ describeEach(databases(), 'the journal', (database) => {
     expect((await page(site, '?after=&limit=1')).data).toHaveLength(1);
   });
 
-  it('begins anew for a place that nobody was given', async () => {
+  itOnce(database)('begins anew for a place that nobody was given', async () => {
     const [first] = (await page(site, '?limit=1')).data;
     expect((await page(site, '?after=999999999999&limit=1')).data).toEqual([first]);
   });
 
-  it('needs a permission of its own', async () => {
+  itOnce(database)('needs a permission of its own', async () => {
     const who = (...permissions: string[]) => createApiToken(site, { type: 'custom', permissions });
     const reader = await who('plugin::switchboard.journal.find');
     const other = await who('plugin::switchboard.webhooks.find');
@@ -182,7 +188,7 @@ describeEach(databases(), 'the journal', (database) => {
     expect(await asked('/switchboard/webhooks/journal', { token: editor.token })).toBe(403);
   });
 
-  it('keeps nothing of a module that is off', async () => {
+  itOnce(database)('keeps nothing of a module that is off', async () => {
     const after = await end(site);
     const companies = (on: boolean) =>
       site.request('PUT', '/switchboard/modules', { body: { companies: on } });
@@ -192,6 +198,52 @@ describeEach(databases(), 'the journal', (database) => {
     await send(site, 'company.created', { n: 6 });
     expect(numbersOf(await readFrom(site, after))).toEqual([6]);
   });
+
+  // SQLite has one transaction at a time.
+  if (database !== 'sqlite') {
+    it('passes no event that commits late, nor tells one that is rolled back', async () => {
+      const open = (n: number): Promise<unknown> =>
+        site.evaluate(async ({ strapi, state }, number) => {
+          await new Promise<void>((begun, failed) => {
+            const done = strapi.db.transaction(async () => {
+              await strapi
+                .service('plugin::switchboard.events')
+                .send('loyalty.earned', { n: number });
+              begun();
+              await new Promise<void>((commit, rollBack) => {
+                state[`commit ${number}`] = commit;
+                state[`roll back ${number}`] = () => rollBack(new Error('rolled back'));
+              });
+            });
+            done.catch(failed);
+            state[`done ${number}`] = done.catch(() => {});
+          });
+        }, n);
+      const close = (how: 'commit' | 'roll back', n: number): Promise<unknown> =>
+        site.evaluate(
+          async ({ state }, end, number) => {
+            state[`${end} ${number}`]();
+            await state[`done ${number}`];
+          },
+          how,
+          n
+        );
+      const after = await end(site);
+      await open(1);
+      await open(2);
+      await send(site, 'loyalty.earned', { n: 3 });
+      const early = await readFrom(site, after);
+      expect(numbersOf(early)).toEqual([3]);
+      await send(site, 'loyalty.earned', { n: 4 });
+      await close('commit', 1);
+      const late = await readFrom(site, early.next_cursor);
+      expect(numbersOf(late).sort()).toEqual([1, 4]);
+      await close('roll back', 2);
+      await send(site, 'loyalty.earned', { n: 5 });
+      expect(numbersOf(await readFrom(site, late.next_cursor))).toEqual([5]);
+      expect(numbersOf(await readFrom(site, after)).sort()).toEqual([1, 3, 4, 5]);
+    });
+  }
 
   it('forgets what is older than its days, in parts', async () => {
     const old = Date.now() - 3 * DAY_MS - 60_000;
@@ -239,59 +291,5 @@ describeEach(anyDatabase(), 'a site without a journal', (database) => {
     expect(await count()).toBe(1);
     await removeOld(site);
     expect(await count()).toBe(0);
-  });
-});
-
-// SQLite has one transaction at a time.
-const servers = databases().filter((kind) => kind !== 'sqlite');
-
-describeEach(servers, 'the journal while transactions are open', (database) => {
-  let site: Site;
-  beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { journalDays: 1 } } });
-  }, 120_000);
-  afterAll(() => site?.stop(), 60_000);
-
-  it('passes no event that commits late, nor tells one that is rolled back', async () => {
-    const open = (n: number): Promise<unknown> =>
-      site.evaluate(async ({ strapi, state }, number) => {
-        await new Promise<void>((begun, failed) => {
-          const done = strapi.db.transaction(async () => {
-            await strapi
-              .service('plugin::switchboard.events')
-              .send('loyalty.earned', { n: number });
-            begun();
-            await new Promise<void>((commit, rollBack) => {
-              state[`commit ${number}`] = commit;
-              state[`roll back ${number}`] = () => rollBack(new Error('rolled back'));
-            });
-          });
-          done.catch(failed);
-          state[`done ${number}`] = done.catch(() => {});
-        });
-      }, n);
-    const close = (how: 'commit' | 'roll back', n: number): Promise<unknown> =>
-      site.evaluate(
-        async ({ state }, end, number) => {
-          state[`${end} ${number}`]();
-          await state[`done ${number}`];
-        },
-        how,
-        n
-      );
-    const after = await end(site);
-    await open(1);
-    await open(2);
-    await send(site, 'loyalty.earned', { n: 3 });
-    const early = await readFrom(site, after);
-    expect(numbersOf(early)).toEqual([3]);
-    await send(site, 'loyalty.earned', { n: 4 });
-    await close('commit', 1);
-    const late = await readFrom(site, early.next_cursor);
-    expect(numbersOf(late).sort()).toEqual([1, 4]);
-    await close('roll back', 2);
-    await send(site, 'loyalty.earned', { n: 5 });
-    expect(numbersOf(await readFrom(site, late.next_cursor))).toEqual([5]);
-    expect(numbersOf(await readFrom(site, after)).sort()).toEqual([1, 3, 4, 5]);
   });
 });

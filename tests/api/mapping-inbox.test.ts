@@ -1,5 +1,5 @@
 import type { Resolved, UnknownValue } from '../../shared/contracts/pos-mapping';
-import { anyDatabase, databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -95,60 +95,66 @@ describeEach(databases(), 'the mapping inbox', (database) => {
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
-  it('makes an item where there is none, and archives it when that is undone', async () => {
-    const gtin = '4006381333931';
-    const sale = await till.send('sale', {
-      external_id: 'by-gtin',
-      occurred_at: isoAgo(0),
-      currency: 'GBP',
-      total: 1,
-      line_items: [{ gtin, quantity: 2 }],
-    });
-    await settled(site, sale.body.event_id, 'needs_mapping');
-    expect(await rowOf(gtin)).toMatchObject({
-      kind: 'gtin',
-      records: 1,
-      by_kind: { sale: 1, refund: 0, inventory: 0 },
-      pieces: 2,
-    });
-    const { id } = await resolve({
-      kind: 'gtin',
-      value: gtin,
-      to: { create: { sku: 'PEN', name: 'Pen' } },
-    });
-    await settled(site, sale.body.event_id, 'applied');
-    await level('PEN', -2);
-    const later = await till.sale([['PEN', 1]]);
-    await settled(site, later.body.event_id, 'applied');
-    await undo(id);
-    await settled(site, sale.body.event_id, 'needs_mapping');
-    await settled(site, later.body.event_id, 'needs_mapping');
-    await level('PEN', 0);
-    expect(await rowOf(gtin)).toMatchObject({ kind: 'gtin', records: 1 });
-    await resolve({ kind: 'gtin', value: gtin, to: { create: { sku: 'PEN' } } });
-    await level('PEN', -3);
-    expect((await rebuild(site)).differences).toEqual([]);
-  });
+  itOnce(database)(
+    'makes an item where there is none, and archives it when that is undone',
+    async () => {
+      const gtin = '4006381333931';
+      const sale = await till.send('sale', {
+        external_id: 'by-gtin',
+        occurred_at: isoAgo(0),
+        currency: 'GBP',
+        total: 1,
+        line_items: [{ gtin, quantity: 2 }],
+      });
+      await settled(site, sale.body.event_id, 'needs_mapping');
+      expect(await rowOf(gtin)).toMatchObject({
+        kind: 'gtin',
+        records: 1,
+        by_kind: { sale: 1, refund: 0, inventory: 0 },
+        pieces: 2,
+      });
+      const { id } = await resolve({
+        kind: 'gtin',
+        value: gtin,
+        to: { create: { sku: 'PEN', name: 'Pen' } },
+      });
+      await settled(site, sale.body.event_id, 'applied');
+      await level('PEN', -2);
+      const later = await till.sale([['PEN', 1]]);
+      await settled(site, later.body.event_id, 'applied');
+      await undo(id);
+      await settled(site, sale.body.event_id, 'needs_mapping');
+      await settled(site, later.body.event_id, 'needs_mapping');
+      await level('PEN', 0);
+      expect(await rowOf(gtin)).toMatchObject({ kind: 'gtin', records: 1 });
+      await resolve({ kind: 'gtin', value: gtin, to: { create: { sku: 'PEN' } } });
+      await level('PEN', -3);
+      expect((await rebuild(site)).differences).toEqual([]);
+    }
+  );
 
-  it('takes back only its own lines where it brought an archived item back', async () => {
-    const { id: item } = await createItem(site, 'TIE', 10);
-    const before = await till.sale([['TIE', 2]]);
-    await settled(site, before.body.event_id, 'applied');
-    await admin(site, 'DELETE', `/items/${item}`, undefined, 204);
-    const after = await waiting([['TIE', 3]]);
-    const { id } = await resolve({ kind: 'sku', value: 'TIE', to: { create: true } });
-    await settled(site, after, 'applied');
-    await level('TIE', 5);
-    expect(await undo(id)).toEqual({ id, records: 1 });
-    await settled(site, after, 'needs_mapping');
-    await level('TIE', 8);
-    expect((await admin(site, 'GET', `/items/${item}`)).archived_at).not.toBeNull();
-    const { state, movements } = await admin(site, 'GET', `/pos-events/${before.body.event_id}`);
-    expect([state, movements]).toEqual(['applied', [expect.objectContaining({ quantity: -2 })]]);
-    expect((await rebuild(site)).differences).toEqual([]);
-  });
+  itOnce(database)(
+    'takes back only its own lines where it brought an archived item back',
+    async () => {
+      const { id: item } = await createItem(site, 'TIE', 10);
+      const before = await till.sale([['TIE', 2]]);
+      await settled(site, before.body.event_id, 'applied');
+      await admin(site, 'DELETE', `/items/${item}`, undefined, 204);
+      const after = await waiting([['TIE', 3]]);
+      const { id } = await resolve({ kind: 'sku', value: 'TIE', to: { create: true } });
+      await settled(site, after, 'applied');
+      await level('TIE', 5);
+      expect(await undo(id)).toEqual({ id, records: 1 });
+      await settled(site, after, 'needs_mapping');
+      await level('TIE', 8);
+      expect((await admin(site, 'GET', `/items/${item}`)).archived_at).not.toBeNull();
+      const { state, movements } = await admin(site, 'GET', `/pos-events/${before.body.event_id}`);
+      expect([state, movements]).toEqual(['applied', [expect.objectContaining({ quantity: -2 })]]);
+      expect((await rebuild(site)).differences).toEqual([]);
+    }
+  );
 
-  it('takes a count back that was mapped to the wrong item', async () => {
+  itOnce(database)('takes a count back that was mapped to the wrong item', async () => {
     await createItem(site, 'CUP', 20);
     const sold = await till.sale([['CUP', 3]], { occurred_at: isoAgo(600) });
     await settled(site, sold.body.event_id, 'applied');

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
-import { databases, describeEach, anyDatabase } from '../support/databases';
+import { databases, describeEach, anyDatabase, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
 import {
@@ -110,15 +110,18 @@ describeEach(databases(), 'a batch of records', (database) => {
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
-  it('takes effect in the order sent: a sale and its refund of everything', async () => {
-    await createItem(site, 'PAIR', 10);
-    const id = randomUUID();
-    const answer = await sendBatch(till, [sale('PAIR', 3, { external_id: id }), refund(id)]);
-    const [sold, back] = answer.body.results;
-    expect(back.event_id).toBeGreaterThan(sold.event_id);
-    await settled(site, back.event_id, 'applied');
-    expect(await levelOf(site, 'PAIR')).toBe(10);
-  });
+  itOnce(database)(
+    'takes effect in the order sent: a sale and its refund of everything',
+    async () => {
+      await createItem(site, 'PAIR', 10);
+      const id = randomUUID();
+      const answer = await sendBatch(till, [sale('PAIR', 3, { external_id: id }), refund(id)]);
+      const [sold, back] = answer.body.results;
+      expect(back.event_id).toBeGreaterThan(sold.event_id);
+      await settled(site, back.event_id, 'applied');
+      expect(await levelOf(site, 'PAIR')).toBe(10);
+    }
+  );
 
   it('sent again is all duplicates, and changes nothing', async () => {
     await createItem(site, 'AGAIN', 100);
@@ -136,7 +139,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     expect(await levelOf(site, 'AGAIN')).toBe(0);
   });
 
-  it('stores each record’s text as it was sent', async () => {
+  itOnce(database)('stores each record’s text as it was sent', async () => {
     const [one, two, three] = [randomUUID(), randomUUID(), randomUUID()];
     const texts = [
       `{ "external_id" : "${one}",\n\t"occurred_at":"${isoAgo(0)}", "currency":"GBP","total":5.0 , "line_items":[{"sku":"T\\u0045XT","quantity":1}], "meta":{"says":"\\"}],{ \\\\","é":"\\u00e9 ☕"} }`,
@@ -157,7 +160,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     expect([single.status, single.body.payload_mismatch]).toEqual([200, undefined]);
   });
 
-  it('judges scope, depth, size and keys a record', async () => {
+  itOnce(database)('judges scope, depth, size and keys a record', async () => {
     const seller = await createTill(site, { scopes: ['sale:write'] });
     const deep = JSON.stringify(saleBody([['DEEP', 1]], { meta: { a: 'DEEP' } })).replace(
       '"DEEP"}}',
@@ -181,7 +184,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     });
   });
 
-  it('keeps what it refused for the owner, each with its kind and id', async () => {
+  itOnce(database)('keeps what it refused for the owner, each with its kind and id', async () => {
     const own = await createTill(site, { scopes: ['sale:write'] });
     const [bad, unscoped] = [sale('KEPT', 0), refund('none')];
     await sendBatch(own, [bad, sale('KEPT', 1), unscoped, { kind: 'gift', body: {} }]);
@@ -202,7 +205,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     );
   });
 
-  it.each([
+  itOnce(database).each([
     ['no JSON', '{"records":[{]}'],
     ['cut off', '{"records":[{"kind":"sale","body":{}'],
     ['a key of it twice', '{"records":[{}],"records":[{}]}'],
@@ -224,7 +227,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     expect(answer.body.results).toBeUndefined();
   });
 
-  it('with wrong UTF-8 or more than 1 MiB is refused as a whole', async () => {
+  itOnce(database)('with wrong UTF-8 or more than 1 MiB is refused as a whole', async () => {
     const record = JSON.stringify(sale('BYTES', 1));
     const wrong = Buffer.concat([
       Buffer.from(`{"records":[${record}],"x":"`),
@@ -238,7 +241,7 @@ describeEach(databases(), 'a batch of records', (database) => {
     expect((await till.send('batch', pad(1_048_577))).status).toBe(413);
   });
 
-  it('is published as a schema, and knows its method', async () => {
+  itOnce(database)('is published as a schema, and knows its method', async () => {
     const schema = await site.request('GET', `${BASE}/schema/batch`, { as: 'nobody' });
     expect([schema.status, schema.body.$id]).toEqual([200, 'batch.v1']);
     expect((await site.request('GET', `${BASE}/batch`, { as: 'nobody' })).status).toBe(405);

@@ -1,10 +1,10 @@
 import { keyDigest } from '../../server/src/pos/intake/authentication';
-import { databases, describeEach } from '../support/databases';
+import { anyDatabase, describeEach } from '../support/databases';
 import { send } from '../support/http';
 import { type Site, startSite } from '../support/site';
 import { admin, BASE, createItem, createTill, saleBody, type Till } from './pos-till';
 
-describeEach(databases(), 'a connection of a till', (database) => {
+describeEach(anyDatabase(), 'a connection of a till', (database) => {
   let site: Site;
 
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { anyDatabase, databases, describeEach } from '../support/databases';
+import { anyDatabase, databases, describeEach, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import {
   admin,
@@ -48,7 +48,7 @@ describeEach(databases(), 'from a till to the shelf', (database) => {
     expect(await levelOf(site, 'SALE-1')).toBe(7);
   });
 
-  it('a repeat changes nothing and says where the record stands', async () => {
+  itOnce(database)('a repeat changes nothing and says where the record stands', async () => {
     await createItem(site, 'DUP-1', 10);
     const body = {
       external_id: 'dup-1',
@@ -85,64 +85,72 @@ describeEach(databases(), 'from a till to the shelf', (database) => {
     expect(await levelOf(site, 'CASE-1')).toBe(8);
   });
 
-  it('refunds of one sale share what it sold: over that nothing comes back', async () => {
-    await createItem(site, 'OVER-1', 10);
-    const sale = await till.sale([['OVER-1', 3]], {
-      external_id: 'over-sale',
-      occurred_at: isoAgo(60),
-    });
-    await settled(site, sale.body.event_id, 'applied');
-    const later = await till.refund('over-sale', {
-      occurred_at: isoAgo(10),
-      line_items: [{ sku: 'OVER-1', quantity: 3 }],
-    });
-    await settled(site, later.body.event_id, 'applied');
-    expect(await levelOf(site, 'OVER-1')).toBe(10);
-    const earlier = await till.refund('over-sale', {
-      occurred_at: isoAgo(20),
-      line_items: [{ sku: 'OVER-1', quantity: 2 }],
-    });
-    await settled(site, earlier.body.event_id, 'applied');
-    const capped = await eventOf(site, later.body.event_id);
-    expect(capped.flags).toContain('over_refund');
-    expect(
-      capped.movements.map(({ quantity, reason }: { quantity: number; reason: string }) => [
-        quantity,
-        reason,
-      ])
-    ).toEqual([
-      [3, null],
-      [-2, 'reallocated'],
-    ]);
-    expect(await levelOf(site, 'OVER-1')).toBe(10);
-  });
+  itOnce(database)(
+    'refunds of one sale share what it sold: over that nothing comes back',
+    async () => {
+      await createItem(site, 'OVER-1', 10);
+      const sale = await till.sale([['OVER-1', 3]], {
+        external_id: 'over-sale',
+        occurred_at: isoAgo(60),
+      });
+      await settled(site, sale.body.event_id, 'applied');
+      const later = await till.refund('over-sale', {
+        occurred_at: isoAgo(10),
+        line_items: [{ sku: 'OVER-1', quantity: 3 }],
+      });
+      await settled(site, later.body.event_id, 'applied');
+      expect(await levelOf(site, 'OVER-1')).toBe(10);
+      const earlier = await till.refund('over-sale', {
+        occurred_at: isoAgo(20),
+        line_items: [{ sku: 'OVER-1', quantity: 2 }],
+      });
+      await settled(site, earlier.body.event_id, 'applied');
+      const capped = await eventOf(site, later.body.event_id);
+      expect(capped.flags).toContain('over_refund');
+      expect(
+        capped.movements.map(({ quantity, reason }: { quantity: number; reason: string }) => [
+          quantity,
+          reason,
+        ])
+      ).toEqual([
+        [3, null],
+        [-2, 'reallocated'],
+      ]);
+      expect(await levelOf(site, 'OVER-1')).toBe(10);
+    }
+  );
 
-  it('a till in test mode writes no stock at any step, refunds included', async () => {
-    await createItem(site, 'TEST-1', 10);
-    const test = await createTill(site, { mode: 'test' });
-    const refund = await test.refund('test-sale');
-    await settled(site, refund.body.event_id, 'held');
-    const sale = await test.sale([['TEST-1', 4]], {
-      external_id: 'test-sale',
-      occurred_at: isoAgo(50),
-    });
-    const event = await settled(site, sale.body.event_id, 'simulated');
-    expect(event.movements).toEqual([]);
-    expect(event.simulated).toEqual([expect.objectContaining({ sku: 'TEST-1', effect: -4 })]);
-    const simulated = await settled(site, refund.body.event_id, 'simulated');
-    expect(simulated.simulated).toEqual([expect.objectContaining({ type: 'refund', quantity: 4 })]);
-    const count = await test.count([['TEST-1', 99]]);
-    await settled(site, count.body.event_id, 'simulated');
-    expect((await test.count([['TEST-1', 99]], { occurred_at: isoAgo(90) })).status).toBe(409);
-    expect((await till.count([['TEST-1', 12]], { occurred_at: isoAgo(90) })).status).toBe(202);
-    await allProcessed(site);
-    expect(await levelOf(site, 'TEST-1')).toBe(12);
-    expect(
-      (await test.refund('test-sale', { line_items: [{ sku: 'TEST-1', quantity: 9 }] })).status
-    ).toBe(202);
-    await allProcessed(site);
-    expect(await levelOf(site, 'TEST-1')).toBe(12);
-  });
+  itOnce(database)(
+    'a till in test mode writes no stock at any step, refunds included',
+    async () => {
+      await createItem(site, 'TEST-1', 10);
+      const test = await createTill(site, { mode: 'test' });
+      const refund = await test.refund('test-sale');
+      await settled(site, refund.body.event_id, 'held');
+      const sale = await test.sale([['TEST-1', 4]], {
+        external_id: 'test-sale',
+        occurred_at: isoAgo(50),
+      });
+      const event = await settled(site, sale.body.event_id, 'simulated');
+      expect(event.movements).toEqual([]);
+      expect(event.simulated).toEqual([expect.objectContaining({ sku: 'TEST-1', effect: -4 })]);
+      const simulated = await settled(site, refund.body.event_id, 'simulated');
+      expect(simulated.simulated).toEqual([
+        expect.objectContaining({ type: 'refund', quantity: 4 }),
+      ]);
+      const count = await test.count([['TEST-1', 99]]);
+      await settled(site, count.body.event_id, 'simulated');
+      expect((await test.count([['TEST-1', 99]], { occurred_at: isoAgo(90) })).status).toBe(409);
+      expect((await till.count([['TEST-1', 12]], { occurred_at: isoAgo(90) })).status).toBe(202);
+      await allProcessed(site);
+      expect(await levelOf(site, 'TEST-1')).toBe(12);
+      expect(
+        (await test.refund('test-sale', { line_items: [{ sku: 'TEST-1', quantity: 9 }] })).status
+      ).toBe(202);
+      await allProcessed(site);
+      expect(await levelOf(site, 'TEST-1')).toBe(12);
+    }
+  );
 
   it('50 parallel identical sales: one 202, the rest 200, stock moved once', async () => {
     await createItem(site, 'PAR-1', 10);

@@ -14,7 +14,7 @@ import {
   type Till,
 } from './pos-till';
 
-const ROUNDS = 80;
+const ROUNDS = 30;
 
 describeEach(databases(), 'what a record waits for', (database) => {
   let site: Site;

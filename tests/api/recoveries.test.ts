@@ -1,5 +1,5 @@
 import type { CursorPage, Delivery, Page, Recovery } from '../../shared/contracts/webhooks';
-import { anyDatabase, databases, describeEach, serverDatabases } from '../support/databases';
+import { anyDatabase, databases, describeEach, itOnce } from '../support/databases';
 import { endLeases } from '../support/leases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
@@ -42,7 +42,7 @@ describeEach(databases(), 'recoveries', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(
-    { database, webhooks: { pollSeconds: 1, ...switchOffNever } },
+    { database, webhooks: { pollSeconds: 1, timeoutMs: 60_000, ...switchOffNever } },
     (made, receiving) => {
       site = made;
       receiver = receiving;
@@ -177,7 +177,7 @@ describeEach(databases(), 'recoveries', (database) => {
 
   it(`has at most ${AT_MOST} queued and untried, pauses, resumes and ends`, async () => {
     const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, id, 250);
+    await insertFailed(site, id, 150);
     let hold = true;
     const waiting: (() => void)[] = [];
     receiver.respond(async () => {
@@ -200,9 +200,9 @@ describeEach(databases(), 'recoveries', (database) => {
     const resumed = await control(site, recovery, 'resume');
     expect([resumed.status, resumed.body.state]).toEqual([200, 'running']);
     const done = await waitForRecovery(site, recovery, isDone);
-    expect(done).toMatchObject({ matching: 250, queued: 250, sent: 250, failed: 0 });
-    expect(receiver.requests).toHaveLength(250);
-    expect(arrivals(receiver).size).toBe(250);
+    expect(done).toMatchObject({ matching: 150, queued: 150, sent: 150, failed: 0 });
+    expect(receiver.requests).toHaveLength(150);
+    expect(arrivals(receiver).size).toBe(150);
     for (const action of ['pause', 'resume', 'cancel'] as const) {
       expect((await control(site, recovery, action)).status).toBe(409);
     }
@@ -256,35 +256,63 @@ describeEach(databases(), 'recoveries', (database) => {
     expect(left).toEqual([]);
   });
 
-  it('goes on where it was after its process is killed, and sends nothing twice', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    await insertFailed(site, id, 160);
-    await insertFailing(site, id, 160);
-    let index = 0;
-    receiver.respond(async () => {
-      index += 1;
-      return { status: index % 5 === 0 ? 500 : 200, delayMs: 5 };
-    });
-    const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
-    await receiver.waitFor(150);
-    await site.kill();
-    await endLeases(site);
-    const underWay = receiver.requests.length;
-    await site.restart();
-    const done = await waitForRecovery(site, recovery, isDone, 120_000);
-    expect(done).toMatchObject({ matching: 320, queued: 320 });
-    expect(done.sent + done.failed).toBe(320);
-    await receiver.settle(300);
-    const posts = arrivals(receiver);
-    expect(posts.size).toBe(320);
-    const twice = [...posts.values()].filter((all) => all.length > 1);
-    // What the killed process had not recorded is sent again, and nothing else.
-    expect(twice.length).toBeLessThanOrEqual(AT_MOST);
-    expect(underWay).toBeLessThan(320);
-    expect(
-      await countRows(site, "webhook_id = ? AND status = 'sent'", [id])
-    ).toBeGreaterThanOrEqual(done.sent);
-  }, 240_000);
+  itOnce(database)(
+    'goes on where it was after its process is killed, and sends nothing twice',
+    async () => {
+      const { id } = await createWebhook(site, receiver.url);
+      await insertFailed(site, id, 160);
+      await insertFailing(site, id, 160);
+      let index = 0;
+      receiver.respond(async () => {
+        index += 1;
+        return { status: index % 5 === 0 ? 500 : 200, delayMs: 5 };
+      });
+      const { id: recovery } = await startRecovery(site, { filter: { webhook: id } });
+      await receiver.waitFor(150);
+      await site.kill();
+      await endLeases(site);
+      const underWay = receiver.requests.length;
+      await site.restart();
+      const done = await waitForRecovery(site, recovery, isDone, 120_000);
+      expect(done).toMatchObject({ matching: 320, queued: 320 });
+      expect(done.sent + done.failed).toBe(320);
+      await receiver.settle(300);
+      const posts = arrivals(receiver);
+      expect(posts.size).toBe(320);
+      const twice = [...posts.values()].filter((all) => all.length > 1);
+      // What the killed process had not recorded is sent again, and nothing else.
+      expect(twice.length).toBeLessThanOrEqual(AT_MOST);
+      expect(underWay).toBeLessThan(320);
+      expect(
+        await countRows(site, "webhook_id = ? AND status = 'sent'", [id])
+      ).toBeGreaterThanOrEqual(done.sent);
+    },
+    240_000
+  );
+
+  // Of two processes on one SQLite file one may find it locked.
+  if (database !== 'sqlite') {
+    it('is worked on by two processes, and every delivery is sent once', async () => {
+      const other = await site.sibling();
+      try {
+        const { id } = await createWebhook(site, receiver.url);
+        await insertFailed(site, id, 250);
+        const { id: recovery } = await startRecovery(other, { filter: { webhook: id } });
+        let most = 0;
+        let done = await getRecovery(site, recovery);
+        for (; !isDone(done); done = await getRecovery(site, recovery)) {
+          most = Math.max(most, done.queued - done.sent - done.failed);
+          await sleep(20);
+        }
+        expect(done).toMatchObject({ matching: 250, queued: 250, sent: 250, failed: 0 });
+        expect(most).toBeLessThanOrEqual(AT_MOST);
+        expect(receiver.requests).toHaveLength(250);
+        expect(arrivals(receiver).size).toBe(250);
+      } finally {
+        await other.stop();
+      }
+    }, 180_000);
+  }
 
   // What follows is of the rules of a recovery, and has no statement that is not in the above.
   if (!anyDatabase().includes(database)) return;
@@ -387,17 +415,19 @@ describeEach(databases(), 'recoveries', (database) => {
   it('shares what is under way among webhooks', async () => {
     const slow = await createWebhook(site, `${receiver.url}slow`);
     const quick = await createWebhook(site, `${receiver.url}quick`);
+    // More than may be under way, all of them older than the others.
     await insertFailed(site, slow.id, 120, { created_at: Date.now() - 60_000 });
-    await insertFailed(site, quick.id, 120);
-    let hold = true;
+    await insertFailed(site, quick.id, 40);
+    let release = (): void => {};
+    const released = new Promise<void>((resolve) => (release = resolve));
     receiver.respond(async ({ path }) => {
-      if (path === '/slow') await waitFor(() => !hold);
+      if (path === '/slow') await released;
       return { status: 200 };
     });
     const { id: recovery } = await startRecovery(site, { filter: {} });
-    await waitForRecovery(site, recovery, ({ sent }) => sent === 120);
-    hold = false;
-    expect(await waitForRecovery(site, recovery, isDone)).toMatchObject({ sent: 240 });
+    await waitForRecovery(site, recovery, ({ sent }) => sent === 40);
+    release();
+    expect(await waitForRecovery(site, recovery, isDone)).toMatchObject({ sent: 160 });
   });
 
   it('is not held up by what waits for another of its record', async () => {
@@ -481,37 +511,4 @@ describeEach(databases(), 'recoveries', (database) => {
     });
     expect([started.status, started.body.data.matching]).toEqual([201, 0]);
   });
-});
-
-describeEach(serverDatabases(), 'recoveries on two processes', (database) => {
-  let site: Site;
-  let receiver: Receiver;
-  useSiteAndReceiver(
-    { database, webhooks: { pollSeconds: 1, ...switchOffNever } },
-    (made, receiving) => {
-      site = made;
-      receiver = receiving;
-    }
-  );
-
-  it('are worked on by both, and every delivery is sent once', async () => {
-    const other = await site.sibling();
-    try {
-      const { id } = await createWebhook(site, receiver.url);
-      await insertFailed(site, id, 400);
-      const { id: recovery } = await startRecovery(other, { filter: { webhook: id } });
-      let most = 0;
-      let done = await getRecovery(site, recovery);
-      for (; !isDone(done); done = await getRecovery(site, recovery)) {
-        most = Math.max(most, done.queued - done.sent - done.failed);
-        await sleep(20);
-      }
-      expect(done).toMatchObject({ matching: 400, queued: 400, sent: 400, failed: 0 });
-      expect(most).toBeLessThanOrEqual(AT_MOST);
-      expect(receiver.requests).toHaveLength(400);
-      expect(arrivals(receiver).size).toBe(400);
-    } finally {
-      await other.stop();
-    }
-  }, 180_000);
 });

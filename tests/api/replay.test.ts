@@ -1,5 +1,5 @@
 import type { Recovery } from '../../shared/contracts/webhooks';
-import { describeEach, databases } from '../support/databases';
+import { describeEach, databases, itOnce } from '../support/databases';
 import { endLeases } from '../support/leases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -91,25 +91,28 @@ describeEach(databases(), 'replaying the journal', (database) => {
     expect(log.body.data).toHaveLength(5);
   });
 
-  it('leaves out what a webhook had, and sends what it missed while it was off', async () => {
-    const { id } = await createWebhook(site, receiver.url);
-    await send(site, 'loyalty.earned', { n: 1 });
-    await receiver.waitFor(1);
-    expect(receiver.requests[0]?.headers).not.toHaveProperty('x-service-replayed');
-    await updateWebhook(site, id, { active: false });
-    await send(site, 'loyalty.earned', { n: 2 });
-    await updateWebhook(site, id, { active: true });
-    await send(site, 'loyalty.earned', { n: 3 });
-    await receiver.waitFor(2);
-    expect(await matching(site, id)).toBe(1);
-    await ended(site, await start(site, id));
-    expect(numbersOf(receiver)).toEqual([1, 3, 2]);
-    expect((await listDeliveries(site, id)).map(({ replayed }) => replayed).sort()).toEqual([
-      false,
-      false,
-      true,
-    ]);
-  });
+  itOnce(database)(
+    'leaves out what a webhook had, and sends what it missed while it was off',
+    async () => {
+      const { id } = await createWebhook(site, receiver.url);
+      await send(site, 'loyalty.earned', { n: 1 });
+      await receiver.waitFor(1);
+      expect(receiver.requests[0]?.headers).not.toHaveProperty('x-service-replayed');
+      await updateWebhook(site, id, { active: false });
+      await send(site, 'loyalty.earned', { n: 2 });
+      await updateWebhook(site, id, { active: true });
+      await send(site, 'loyalty.earned', { n: 3 });
+      await receiver.waitFor(2);
+      expect(await matching(site, id)).toBe(1);
+      await ended(site, await start(site, id));
+      expect(numbersOf(receiver)).toEqual([1, 3, 2]);
+      expect((await listDeliveries(site, id)).map(({ replayed }) => replayed).sort()).toEqual([
+        false,
+        false,
+        true,
+      ]);
+    }
+  );
 
   it('sends each event once where several ask at the same time', async () => {
     for (let n = 0; n < 40; n += 1) await send(site, 'loyalty.earned', { n });
@@ -122,27 +125,32 @@ describeEach(databases(), 'replaying the journal', (database) => {
     );
   }, 120_000);
 
-  it('keeps to the events, the filter and the payload of the webhook, and to those asked for', async () => {
-    await send(site, 'loyalty.earned', { n: 1, customer_id: 5, note: 'x' });
-    await send(site, 'loyalty.earned', { n: 2 });
-    await site.request('POST', `${API}/contacts`, { body: { email: 'r@example.test' } });
-    await site.request('POST', `${API}/companies`, { body: { name: 'Replayed' } });
-    const filter = { required: ['customer_id'] };
-    const thin = await createWebhook(site, receiver.url, { filter, payload: 'thin' });
-    expect(await matching(site, thin.id)).toBe(1);
-    await ended(site, await start(site, thin.id));
-    const [post] = await receiver.waitFor(1);
-    expect((JSON.parse(String(post!.body)) as { data: unknown }).data).toEqual({ customer_id: 5 });
-    const company = await createWebhook(site, receiver.url, { events: ['company.created'] });
-    expect(await matching(site, company.id)).toBe(1);
-    expect(await matching(site, company.id, { events: ['contact.created'] })).toBe(0);
-    const all = await createWebhook(site, receiver.url);
-    expect(await matching(site, all.id)).toBe(4);
-    expect(await matching(site, all.id, { events: ['company.created', 'contact.created'] })).toBe(
-      2
-    );
-    expect(await matching(site, all.id, { events: ['*'] })).toBe(4);
-  });
+  itOnce(database)(
+    'keeps to the events, the filter and the payload of the webhook, and to those asked for',
+    async () => {
+      await send(site, 'loyalty.earned', { n: 1, customer_id: 5, note: 'x' });
+      await send(site, 'loyalty.earned', { n: 2 });
+      await site.request('POST', `${API}/contacts`, { body: { email: 'r@example.test' } });
+      await site.request('POST', `${API}/companies`, { body: { name: 'Replayed' } });
+      const filter = { required: ['customer_id'] };
+      const thin = await createWebhook(site, receiver.url, { filter, payload: 'thin' });
+      expect(await matching(site, thin.id)).toBe(1);
+      await ended(site, await start(site, thin.id));
+      const [post] = await receiver.waitFor(1);
+      expect((JSON.parse(String(post!.body)) as { data: unknown }).data).toEqual({
+        customer_id: 5,
+      });
+      const company = await createWebhook(site, receiver.url, { events: ['company.created'] });
+      expect(await matching(site, company.id)).toBe(1);
+      expect(await matching(site, company.id, { events: ['contact.created'] })).toBe(0);
+      const all = await createWebhook(site, receiver.url);
+      expect(await matching(site, all.id)).toBe(4);
+      expect(await matching(site, all.id, { events: ['company.created', 'contact.created'] })).toBe(
+        2
+      );
+      expect(await matching(site, all.id, { events: ['*'] })).toBe(4);
+    }
+  );
 
   it('keeps to the time that is asked for, whose end is not in it', async () => {
     const { id } = await createWebhook(site, receiver.url, { active: false });
@@ -159,7 +167,7 @@ describeEach(databases(), 'replaying the journal', (database) => {
     expect(await of(noon + 1, noon + 1000)).toBe(0);
   });
 
-  it('keeps its deliveries to the schedule, and marks each try', async () => {
+  itOnce(database)('keeps its deliveries to the schedule, and marks each try', async () => {
     await send(site, 'loyalty.earned', { n: 1 });
     const { id } = await createWebhook(site, receiver.url);
     receiver.respond({ status: 500 });
@@ -176,24 +184,28 @@ describeEach(databases(), 'replaying the journal', (database) => {
     expect(await matching(site, id)).toBe(0);
   });
 
-  it('goes on after a kill, and neither loses nor doubles an event', async () => {
-    for (let n = 0; n < 150; n += 1) await send(site, 'loyalty.earned', { n });
-    const { id } = await createWebhook(site, receiver.url);
-    receiver.respond({ delayMs: 20 });
-    const recovery = await start(site, id);
-    await receiver.waitFor(20);
-    await site.kill();
-    await endLeases(site);
-    await site.restart();
-    expect(await ended(site, recovery)).toMatchObject({ matching: 150, queued: 150, sent: 150 });
-    const deliveries = new Set(
-      receiver.requests.map(({ headers }) => headers['x-service-delivery'])
-    );
-    expect(deliveries.size).toBe(150);
-    expect(new Set(numbersOf(receiver)).size).toBe(150);
-  }, 180_000);
+  itOnce(database)(
+    'goes on after a kill, and neither loses nor doubles an event',
+    async () => {
+      for (let n = 0; n < 150; n += 1) await send(site, 'loyalty.earned', { n });
+      const { id } = await createWebhook(site, receiver.url);
+      receiver.respond({ delayMs: 20 });
+      const recovery = await start(site, id);
+      await receiver.waitFor(20);
+      await site.kill();
+      await endLeases(site);
+      await site.restart();
+      expect(await ended(site, recovery)).toMatchObject({ matching: 150, queued: 150, sent: 150 });
+      const deliveries = new Set(
+        receiver.requests.map(({ headers }) => headers['x-service-delivery'])
+      );
+      expect(deliveries.size).toBe(150);
+      expect(new Set(numbersOf(receiver)).size).toBe(150);
+    },
+    180_000
+  );
 
-  it('refuses what is no range and no event, and an unknown webhook', async () => {
+  itOnce(database)('refuses what is no range and no event, and an unknown webhook', async () => {
     const { id } = await createWebhook(site, receiver.url);
     const now = new Date().toISOString();
     for (const [changes, field] of [
@@ -219,7 +231,7 @@ describeEach(databases(), 'replaying the journal', (database) => {
     expect([admin.status, admin.body]).toEqual([200, { data: { matching: 0 } }]);
   });
 
-  it('answers 409 where there is no journal', async () => {
+  itOnce(database)('answers 409 where there is no journal', async () => {
     const { id } = await createWebhook(site, receiver.url);
     await site.restart({ options: {} });
     const { status, body } = await ask(site, id, { dry_run: true });

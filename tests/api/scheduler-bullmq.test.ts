@@ -94,7 +94,7 @@ describeWithRedis('tickets on Redis', () => {
 
     beforeAll(async () => {
       redis = await createRedis();
-      receiver = await startReceiver({ delayMs: 10 });
+      receiver = await startReceiver({ delayMs: 30 });
       // Redis is not there yet.
       site = await startSite({ database, options: options(redis) });
     }, 120_000);
@@ -117,14 +117,14 @@ describeWithRedis('tickets on Redis', () => {
       await waitFor(() => timesIn(site, BACK) === 1);
       await sleep(1500);
       const before = await scriptsRun(redis);
-      await flow(300);
+      await flow(100);
       await allSent(site, webhook.id, queued);
       expect(await scriptsRun(redis)).toBeGreaterThan(before + 2);
       expect([timesIn(site, AWAY), timesIn(site, BACK)]).toEqual([1, 1]);
     }, 90_000);
 
     it('loses nothing and sends nothing twice when Redis is flushed, again and again', async () => {
-      await flow(1000);
+      await flow(400);
       for (let round = 0; round < 10; round += 1) {
         await redis.call('FLUSHALL');
         await sleep(100);
@@ -135,12 +135,12 @@ describeWithRedis('tickets on Redis', () => {
     }, 90_000);
 
     it('goes on while Redis is killed, and after it is back', async () => {
-      await flow(1000);
+      await flow(300);
       await redis.kill();
       await waitFor(() => timesIn(site, AWAY) === 2);
-      await flow(500);
+      await flow(150);
       await redis.start();
-      await flow(500);
+      await flow(150);
       await waitFor(() => timesIn(site, BACK) === 2);
       await allSent(site, webhook.id, queued);
       await expectEachOnce(receiver, queued);
@@ -150,7 +150,7 @@ describeWithRedis('tickets on Redis', () => {
     it('keeps tickets in it alone: no payload, no address, no secret, and little at rest', async () => {
       const { secret } = await createWebhook(site, `${receiver.url}second`);
       const seen = new Map<string, string>();
-      await flow(500);
+      await flow(150);
       for (let look = 0; look < 20; look += 1) {
         for (const [key, value] of await redis.dump()) seen.set(`${key} ${value}`, key);
         await sleep(20);
@@ -301,7 +301,7 @@ describeWithRedis('tickets on Redis', () => {
           queued += 1;
           await allSent(site, webhook.id, queued);
         }
-        await flow(500);
+        await flow(150);
         await allSent(site, webhook.id, queued);
         expect(timesIn(site, PAUSED)).toBe(1);
         expect(await pausedQueues()).toEqual([name]);

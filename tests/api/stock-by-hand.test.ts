@@ -1,6 +1,6 @@
 import { createAdminRole, createAdminUser } from '../support/accounts';
 import type { Level, Stocktake, StockGridRow, Transfer } from '../../shared/contracts/stock';
-import { databases, describeEach } from '../support/databases';
+import { databases, describeEach, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import { admin, createItem, createTill, isoAgo, levelOf, rebuild, settled } from './pos-till';
 
@@ -89,96 +89,105 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     expect(await levels('PLATE')).toEqual([7, 3]);
   });
 
-  it('a later count of one side stands for that side, in any order of arrival', async () => {
-    const till = await createTill(site, { locations: [{ ref: 'n', location: 'north' }] });
-    const lines = (item: string) => [{ item, quantity: 5 }];
-    for (const [sku, countFirst] of [
-      ['BOWL-A', true],
-      ['BOWL-B', false],
-    ] as const) {
-      await createItem(site, sku, 20);
-      const count = async () => {
-        const answer = await till.count([[sku, 8]], {
-          occurred_at: isoAgo(100),
-          location_ref: 'n',
-        });
-        await settled(site, answer.body.event_id, 'applied');
-      };
-      const move = () =>
-        transfer({ from: 'main', to: 'north', occurred_at: isoAgo(200), lines: lines(sku) });
-      for (const step of countFirst ? [count, move] : [move, count]) await step();
-      expect(await levels(sku)).toEqual([15, 8]);
+  itOnce(database)(
+    'a later count of one side stands for that side, in any order of arrival',
+    async () => {
+      const till = await createTill(site, { locations: [{ ref: 'n', location: 'north' }] });
+      const lines = (item: string) => [{ item, quantity: 5 }];
+      for (const [sku, countFirst] of [
+        ['BOWL-A', true],
+        ['BOWL-B', false],
+      ] as const) {
+        await createItem(site, sku, 20);
+        const count = async () => {
+          const answer = await till.count([[sku, 8]], {
+            occurred_at: isoAgo(100),
+            location_ref: 'n',
+          });
+          await settled(site, answer.body.event_id, 'applied');
+        };
+        const move = () =>
+          transfer({ from: 'main', to: 'north', occurred_at: isoAgo(200), lines: lines(sku) });
+        for (const step of countFirst ? [count, move] : [move, count]) await step();
+        expect(await levels(sku)).toEqual([15, 8]);
+      }
+      expect((await rebuild(site)).differences).toEqual([]);
     }
-    expect((await rebuild(site)).differences).toEqual([]);
-  });
+  );
 
-  it('a stocktake is one count, dated when counting began, and a preview of it stores nothing', async () => {
-    const till = await createTill(site);
-    await createItem(site, 'FORK', 49);
-    await createItem(site, 'KNIFE', 30);
-    const began = isoAgo(300);
-    const sold = await till.sale([['FORK', 2]], { occurred_at: isoAgo(100) });
-    await settled(site, sold.body.event_id, 'applied');
-    const body = {
-      location: 'main',
-      occurred_at: began,
-      counts: [
-        { item: 'FORK', quantity: 9 },
-        { item: 'KNIFE', quantity: 30, reason: 'autumn' },
-      ],
-    };
-    const expected = [
-      { item: { sku: 'FORK' }, counted: 9, before: 47, after: 7, reason: null },
-      { item: { sku: 'KNIFE' }, counted: 30, before: 30, after: 30, reason: null },
-    ];
-    const preview: Stocktake = await admin(
-      site,
-      'POST',
-      '/stocktakes',
-      { ...body, preview: true },
-      200
-    );
-    expect(preview).toMatchObject({ id: null, counts: expected });
-    expect(await levelOf(site, 'FORK')).toBe(47);
-    expect(await admin(site, 'GET', '/stocktakes')).toEqual([]);
+  itOnce(database)(
+    'a stocktake is one count, dated when counting began, and a preview of it stores nothing',
+    async () => {
+      const till = await createTill(site);
+      await createItem(site, 'FORK', 49);
+      await createItem(site, 'KNIFE', 30);
+      const began = isoAgo(300);
+      const sold = await till.sale([['FORK', 2]], { occurred_at: isoAgo(100) });
+      await settled(site, sold.body.event_id, 'applied');
+      const body = {
+        location: 'main',
+        occurred_at: began,
+        counts: [
+          { item: 'FORK', quantity: 9 },
+          { item: 'KNIFE', quantity: 30, reason: 'autumn' },
+        ],
+      };
+      const expected = [
+        { item: { sku: 'FORK' }, counted: 9, before: 47, after: 7, reason: null },
+        { item: { sku: 'KNIFE' }, counted: 30, before: 30, after: 30, reason: null },
+      ];
+      const preview: Stocktake = await admin(
+        site,
+        'POST',
+        '/stocktakes',
+        { ...body, preview: true },
+        200
+      );
+      expect(preview).toMatchObject({ id: null, counts: expected });
+      expect(await levelOf(site, 'FORK')).toBe(47);
+      expect(await admin(site, 'GET', '/stocktakes')).toEqual([]);
 
-    const made: Stocktake = await admin(site, 'POST', '/stocktakes', body);
-    expect(made).toMatchObject({ id: expect.any(Number), counts: expected });
-    expect(Date.parse(made.occurred_at)).toBe(Date.parse(began));
-    expect(await levelOf(site, 'FORK')).toBe(7);
-    expect(await admin(site, 'GET', `/stocktakes/${made.id}`)).toEqual(made);
-    const older = await till.count([['FORK', 99]], { occurred_at: isoAgo(400) });
-    expect(older.status).toBe(409);
-    const stale: Stocktake = await admin(site, 'POST', '/stocktakes', {
-      ...body,
-      occurred_at: isoAgo(500),
-    });
-    expect(stale.counts[0]).toMatchObject({ before: 7, after: 7, reason: 'stale_count' });
-    const [level] = await admin(site, 'GET', '/levels?sku=FORK');
-    const explanation = await admin(site, 'GET', `/levels/${level.id}/explanation`);
-    expect(explanation.terms).toEqual([
-      { type: 'count', reason: null, quantity: 9, movements: 1 },
-      { type: 'sale', reason: null, quantity: -2, movements: 1 },
-    ]);
-    expect((await rebuild(site)).differences).toEqual([]);
-  });
+      const made: Stocktake = await admin(site, 'POST', '/stocktakes', body);
+      expect(made).toMatchObject({ id: expect.any(Number), counts: expected });
+      expect(Date.parse(made.occurred_at)).toBe(Date.parse(began));
+      expect(await levelOf(site, 'FORK')).toBe(7);
+      expect(await admin(site, 'GET', `/stocktakes/${made.id}`)).toEqual(made);
+      const older = await till.count([['FORK', 99]], { occurred_at: isoAgo(400) });
+      expect(older.status).toBe(409);
+      const stale: Stocktake = await admin(site, 'POST', '/stocktakes', {
+        ...body,
+        occurred_at: isoAgo(500),
+      });
+      expect(stale.counts[0]).toMatchObject({ before: 7, after: 7, reason: 'stale_count' });
+      const [level] = await admin(site, 'GET', '/levels?sku=FORK');
+      const explanation = await admin(site, 'GET', `/levels/${level.id}/explanation`);
+      expect(explanation.terms).toEqual([
+        { type: 'count', reason: null, quantity: 9, movements: 1 },
+        { type: 'sale', reason: null, quantity: -2, movements: 1 },
+      ]);
+      expect((await rebuild(site)).differences).toEqual([]);
+    }
+  );
 
-  it('says what time it is, so that no browser has to: a count dated by it fits the sales', async () => {
-    await createItem(site, 'CLOCK', 10);
-    const till = await createTill(site);
-    const answer = await site.request('GET', '/switchboard/stocktakes/clock');
-    expect(answer.status).toBe(200);
-    const { now } = answer.body.data as { now: string };
-    expect(now).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)$/);
-    expect(Math.abs(Date.parse(now) - Date.now())).toBeLessThan(60_000);
-    const sale = await till.sale([['CLOCK', 2]], { occurred_at: new Date().toISOString() });
-    await settled(site, sale.body.event_id, 'applied');
-    const counts = [{ item: 'CLOCK', quantity: 20 }];
-    await admin(site, 'POST', '/stocktakes', { location: 'main', occurred_at: now, counts }, 201);
-    expect(await levelOf(site, 'CLOCK', 'main')).toBe(18);
-    const asked = await site.request('GET', '/switchboard/stocktakes/clock?at=now');
-    expect(asked.status).toBe(400);
-  });
+  itOnce(database)(
+    'says what time it is, so that no browser has to: a count dated by it fits the sales',
+    async () => {
+      await createItem(site, 'CLOCK', 10);
+      const till = await createTill(site);
+      const answer = await site.request('GET', '/switchboard/stocktakes/clock');
+      expect(answer.status).toBe(200);
+      const { now } = answer.body.data as { now: string };
+      expect(now).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)$/);
+      expect(Math.abs(Date.parse(now) - Date.now())).toBeLessThan(60_000);
+      const sale = await till.sale([['CLOCK', 2]], { occurred_at: new Date().toISOString() });
+      await settled(site, sale.body.event_id, 'applied');
+      const counts = [{ item: 'CLOCK', quantity: 20 }];
+      await admin(site, 'POST', '/stocktakes', { location: 'main', occurred_at: now, counts }, 201);
+      expect(await levelOf(site, 'CLOCK', 'main')).toBe(18);
+      const asked = await site.request('GET', '/switchboard/stocktakes/clock?at=now');
+      expect(asked.status).toBe(400);
+    }
+  );
 
   it('takes a test count of more lines than a database takes rows of one statement', async () => {
     const skus = Array.from({ length: 501 }, (_one, index) => `LINE-${index}`);
@@ -192,7 +201,7 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     await settled(site, counted.body.event_id, 'simulated');
   });
 
-  it('tells its time to whoever may count, and to nobody else', async () => {
+  itOnce(database)('tells its time to whoever may count, and to nobody else', async () => {
     const role = await createAdminRole(site, ['plugin::switchboard.stock.read']);
     const reader = await createAdminUser(site, { role });
     const as = { as: reader };
@@ -200,7 +209,7 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     expect((await site.request('GET', '/switchboard/stocktakes/clock', as)).status).toBe(403);
   });
 
-  it('of two counts of one moment by hand the later one wins', async () => {
+  itOnce(database)('of two counts of one moment by hand the later one wins', async () => {
     await createItem(site, 'TWICE', 1);
     const at = { location: 'main', occurred_at: isoAgo(50) };
     for (const quantity of [5, 3]) {
@@ -210,34 +219,37 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     expect((await rebuild(site)).differences).toEqual([]);
   });
 
-  it('a level is set to what was counted, or changed by some, after a preview', async () => {
-    const { id } = await createItem(site, 'SPOON', 49);
-    const change = (body: object, status = 201) =>
-      admin(site, 'POST', `/items/${id}/adjust`, body, status);
-    expect(await change({ counted: 7, preview: true }, 200)).toMatchObject({
-      before: 49,
-      after: 7,
-      location: { code: 'main' },
-    });
-    expect(await change({ quantity: -2, preview: true }, 200)).toMatchObject({
-      before: 49,
-      after: 47,
-    });
-    expect(await levelOf(site, 'SPOON')).toBe(49);
-    const level: Level = await change({ counted: 7, reason: 'shelf' });
-    expect(level).toMatchObject({ quantity: 7, sku: 'SPOON' });
-    expect(await change({ quantity: 2, reason: 'found' })).toMatchObject({ quantity: 9 });
-    const movements = await admin(site, 'GET', `/levels/${level.id}/movements`);
-    expect(movements).toMatchObject([
-      { type: 'adjustment', quantity: 2, note: 'found', made_by: expect.any(String) },
-      { type: 'count', quantity: 7, note: 'shelf', made_by: expect.any(String) },
-    ]);
-    expect(await refusal(`/items/${id}/adjust`, { counted: 1, quantity: 1 })).toEqual({
-      status: 400,
-      paths: ['quantity'],
-    });
-    expect((await refusal('/items/999999/adjust', { counted: 1 })).status).toBe(404);
-  });
+  itOnce(database)(
+    'a level is set to what was counted, or changed by some, after a preview',
+    async () => {
+      const { id } = await createItem(site, 'SPOON', 49);
+      const change = (body: object, status = 201) =>
+        admin(site, 'POST', `/items/${id}/adjust`, body, status);
+      expect(await change({ counted: 7, preview: true }, 200)).toMatchObject({
+        before: 49,
+        after: 7,
+        location: { code: 'main' },
+      });
+      expect(await change({ quantity: -2, preview: true }, 200)).toMatchObject({
+        before: 49,
+        after: 47,
+      });
+      expect(await levelOf(site, 'SPOON')).toBe(49);
+      const level: Level = await change({ counted: 7, reason: 'shelf' });
+      expect(level).toMatchObject({ quantity: 7, sku: 'SPOON' });
+      expect(await change({ quantity: 2, reason: 'found' })).toMatchObject({ quantity: 9 });
+      const movements = await admin(site, 'GET', `/levels/${level.id}/movements`);
+      expect(movements).toMatchObject([
+        { type: 'adjustment', quantity: 2, note: 'found', made_by: expect.any(String) },
+        { type: 'count', quantity: 7, note: 'shelf', made_by: expect.any(String) },
+      ]);
+      expect(await refusal(`/items/${id}/adjust`, { counted: 1, quantity: 1 })).toEqual({
+        status: 400,
+        paths: ['quantity'],
+      });
+      expect((await refusal('/items/999999/adjust', { counted: 1 })).status).toBe(404);
+    }
+  );
 
   it('shows the grid sorted, with low marks of levels', async () => {
     const grid = async (query: string): Promise<StockGridRow[]> =>
@@ -276,7 +288,7 @@ describeEach(databases(), 'stock that is moved and counted by hand', (database) 
     }
   });
 
-  it('refuses what makes no sense, and names the field', async () => {
+  itOnce(database)('refuses what makes no sense, and names the field', async () => {
     const lines = [{ item: 'MUG', quantity: 1 }];
     const to = { from: 'main', to: 'north' };
     const ahead = new Date(Date.now() + 60_000).toISOString();

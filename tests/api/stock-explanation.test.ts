@@ -1,6 +1,6 @@
 import type { ExplanationTerm, LevelExplanation, Movement } from '../../shared/contracts/stock';
 import type { Page } from '../../shared/contracts/webhooks';
-import { describeEach, databases } from '../support/databases';
+import { describeEach, databases, itOnce } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 import {
   admin,
@@ -111,7 +111,7 @@ describeEach(databases(), 'why a level is what it is', (database) => {
     expect(await movementsOf(level, { ...terms[0], type: 'transfer' })).toEqual([]);
   });
 
-  it('starts from the latest count, and what came before it is no term', async () => {
+  itOnce(database)('starts from the latest count, and what came before it is no term', async () => {
     await createItem(site, 'COUNTED', 5);
     await applied(await till.sale([['COUNTED', 1]], { occurred_at: isoAgo(300) }));
     const countedAt = isoAgo(200);
@@ -154,7 +154,7 @@ describeEach(databases(), 'why a level is what it is', (database) => {
     expect(terms.length).toBeLessThanOrEqual(22);
   });
 
-  it('is a 404 for a level that is none', async () => {
+  itOnce(database)('is a 404 for a level that is none', async () => {
     for (const id of ['999999', 'x']) {
       const { status } = await site.request('GET', `/switchboard/levels/${id}/explanation`);
       expect(status).toBe(404);

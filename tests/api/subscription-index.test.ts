@@ -100,24 +100,26 @@ describeEach(databases(), 'the index of subscriptions', (database) => {
     expect(await send(site, 'deal.lost')).toBe(1);
   });
 
-  it.each(['["deal.won"', '{"deal.won":1}', null])(
-    'takes what is no list (%s) for no events, at a write and at a boot',
-    async (events) => {
+  it('takes what is no list for no events, at a write and at a boot', async () => {
+    const ids: number[] = [];
+    for (const events of ['["deal.won"', '{"deal.won":1}', null]) {
       const { id } = await createWebhook(site, NOWHERE, { events: ['deal.won'] });
       await site.control('sql', {
         statement: 'UPDATE switchboard_webhooks SET events = ? WHERE id = ?',
         bindings: [events, id],
       });
-      expect(await send(site, 'deal.won')).toBe(0);
-      await site.restart();
-      expect(await indexed(id)).toEqual([]);
-      expect(await send(site, 'deal.won')).toBe(0);
+      expect([events, await send(site, 'deal.won')]).toEqual([events, 0]);
+      ids.push(id);
+    }
+    await site.restart();
+    for (const id of ids) expect(await indexed(id)).toEqual([]);
+    expect(await send(site, 'deal.won')).toBe(0);
+    for (const id of ids) {
       const { status, body } = await site.request('GET', `/api/fw-crm/v1/webhooks/${id}`);
       expect(status).toBe(200);
       expect(body).toMatchObject({ id, events: [] });
-      await removeWebhook(site, id);
     }
-  );
+  });
 
   it('leaves nobody out, however many chose the same and however many are off', async () => {
     const { id } = await createWebhook(site, NOWHERE, { events: ['deal.lost'] });
@@ -128,6 +130,9 @@ describeEach(databases(), 'the index of subscriptions', (database) => {
       bindings: [false, id, id + 600],
     });
     expect(await send(site, 'deal.lost')).toBe(502);
+    // By the thousand, no request each.
+    for (const table of ['deliveries', 'delivery_queue', 'messages', 'subscriptions', 'webhooks'])
+      await site.control('sql', { statement: `DELETE FROM switchboard_${table}` });
   });
 
   it('keeps no reason of a webhook that is saved as active while it is switched off', async () => {

@@ -1,5 +1,5 @@
 import type { WebhookWithSecret } from '../../shared/contracts/webhooks';
-import { anyDatabase, databases, describeEach, serverDatabases } from '../support/databases';
+import { anyDatabase, describeEach, serverDatabases } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -14,7 +14,8 @@ import {
   useSiteAndReceiver,
 } from './delivery-support';
 
-describeEach(databases(), 'what a webhook is limited to', (database) => {
+// Caps have their statements in limited-queue.test.ts, rates theirs below.
+describeEach(anyDatabase(), 'what a webhook is limited to', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (s, r) => {
@@ -44,9 +45,6 @@ describeEach(databases(), 'what a webhook is limited to', (database) => {
     await updateWebhook(site, id, { rate_per_second: null });
     await receiver.waitFor(63, 30_000);
   }, 90_000);
-
-  // Caps have their statements in limited-queue.test.ts; what follows has none of its own.
-  if (!anyDatabase().includes(database)) return;
 
   it('is kept, shown and taken away again', async () => {
     const limits = { rate_per_second: 2.5, concurrency: 3, ordering: 'by_record' };

@@ -6,7 +6,7 @@ import { arrivals, countRows, createWebhook } from './delivery-support';
 import { allChanges, changeRecords, TRIED_SOON, watchOrder } from './order-support';
 
 const RECORDS = 40;
-const UPDATES = 25;
+const UPDATES = 10;
 
 describeEach(serverDatabases(), 'the order by record over three processes', (database) => {
   let nodes: Site[] = [];

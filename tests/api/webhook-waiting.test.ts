@@ -1,5 +1,5 @@
 import type { Delivery, ManagedWebhook } from '../../shared/contracts/webhooks';
-import { describeEach, databases } from '../support/databases';
+import { describeEach, databases, itOnce } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { waitFor } from '../support/wait';
@@ -112,22 +112,25 @@ describeEach(databases(), 'what waits when a webhook is switched on', (database)
     expect(receiver.requests).toHaveLength(1);
   });
 
-  it('is left alone where nothing is switched on', async () => {
+  itOnce(database)('is left alone where nothing is switched on', async () => {
     const id = await makeWaiting();
     const renamed = await updateWebhook(site, id, { name: 'other', waiting: 'discard' });
     expect(renamed.status).toBe(200);
     expect(await countRows(site, "webhook_id = ? AND status = 'pending'", [id])).toBe(5);
   });
 
-  it.each([null, 'later', true, 1])('refuses %j, and switches nothing on', async (waiting) => {
-    const id = await makeWaiting();
-    for (const method of ['PUT', 'PATCH']) {
-      const answer = await site.request(method, `/api/fw-crm/v1/webhooks/${id}`, {
-        body: { active: true, waiting },
-      });
-      expect(answer.status).toBe(400);
-      expect(answer.body.error.details.errors[0].path).toEqual(['waiting']);
+  itOnce(database).each([null, 'later', true, 1])(
+    'refuses %j, and switches nothing on',
+    async (waiting) => {
+      const id = await makeWaiting();
+      for (const method of ['PUT', 'PATCH']) {
+        const answer = await site.request(method, `/api/fw-crm/v1/webhooks/${id}`, {
+          body: { active: true, waiting },
+        });
+        expect(answer.status).toBe(400);
+        expect(answer.body.error.details.errors[0].path).toEqual(['waiting']);
+      }
+      expect((await getWebhook(site, id)).active).toBe(false);
     }
-    expect((await getWebhook(site, id)).active).toBe(false);
-  });
+  );
 });

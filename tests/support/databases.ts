@@ -239,6 +239,17 @@ export const anyDatabase = (): DatabaseKind[] =>
 export const anyServer = (): ('postgres' | 'mysql')[] =>
   env.TEST_EVERY_DATABASE === '1' ? serverDatabases() : serverDatabases().slice(0, 1);
 
+const notHere = Object.assign(() => {}, { each: () => () => {} }) as unknown as jest.It;
+
+/**
+ * `it` on the first of the databases alone: for a test that has no statement of its own, beside others of
+ * its site that have.
+ */
+export const itOnce = (
+  kind: DatabaseKind,
+  first: readonly DatabaseKind[] = anyDatabase()
+): jest.It => (first.includes(kind) ? it : notHere);
+
 /** `describe.each` refuses an empty list; this skips, visibly, where there is nothing to run on. */
 export const describeEach = (
   kinds: readonly DatabaseKind[],

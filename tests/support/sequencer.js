@@ -4,12 +4,13 @@ const { default: Sequencer } = require('@jest/test-sequencer');
 
 /** Files that take longest, longest first: one that began last would have the end to itself. */
 const LONG = [
-  ...['api/scheduler-bullmq', 'api/crm-deadlocks', 'api/worker', 'api/boot', 'api/input-edge'],
-  ...['api/start-and-stop', 'api/side-by-side', 'api/recoveries', 'api/transfer', 'api/features'],
-  ...['api/crm-work-events', 'api/stock-site', 'api/mcp', 'api/delivery-outbox', 'api/journal'],
-  ...['api/playground-shop', 'api/webhook-headers', 'api/replay', 'api/pos-wire'],
-  ...['api/upgrade', 'api/work-contract', 'api/crm-relations', 'api/delivery-by-hand-elsewhere'],
-  ...['api/command-recover', 'api/mapping-inbox', 'api/product-writes', 'api/pos-order'],
+  ...['api/recoveries', 'api/scheduler-bullmq', 'api/input-edge', 'api/transfer', 'api/worker'],
+  ...['api/boot', 'api/replay', 'api/start-and-stop', 'api/crm-deadlocks', 'api/side-by-side'],
+  ...['api/pos-order', 'api/features', 'api/crm-email-race', 'api/delivery-two-nodes'],
+  ...['api/delivery-modules', 'api/product-writes', 'api/pos-batch', 'api/openapi-client'],
+  ...['api/crm-overlapping-writers', 'api/delivery-outbox', 'api/upgrade', 'api/delivery-finding'],
+  ...['api/crm-work-events', 'api/mcp', 'api/stock-site', 'api/command-recover'],
+  ...['api/work-contract', 'api/mapping-inbox', 'api/crm-relations'],
   ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
   ...['unit/docs/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
