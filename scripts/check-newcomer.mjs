@@ -3,6 +3,9 @@
 // blocks are run in them as they stand, and four people do what they came for: the site's owner (a
 // signed event arrives and verifies), a shop (a sale moves stock), an integrator (the package's own
 // receiver) and a plugin's author (the event of a plugin made from the template).
+// The TypeScript project is developed, then built with the author's plugin and started as a live site, which
+// refuses to post to a private address. The JavaScript project is a live site that allows them: it goes on
+// with what the other one has installed and with the admin panel that it has built.
 // Usage: node scripts/check-newcomer.mjs [--keep] [--strapi newest|<version>]
 // Without --strapi it is the version that the repository is tested with; `newest` is the newest 5.x that
 // the registry has whole, in a TypeScript project alone.
@@ -88,28 +91,59 @@ const asAuthor = async (person, site, command, isGenuine) => {
   }
 };
 
-/** All four, one after the other, on a site that `command` starts and whose log has `line`. */
-const everybody = async (newcomer, command, line, language) => {
+/**
+ * Three of the four, one after the other, on a site that `command` starts and whose log has `line`.
+ * @returns {Promise<object | undefined>} what the author needs, who comes last; undefined without a webhook
+ */
+const everybodyElse = async (newcomer, command, line, language) => {
   const site = await step(`${language}: ${command}`, async () => {
     const started = await startSite(newcomer, command);
     mustSay(started, line);
     mustSay(started, 'WAL', false);
     return started;
   });
-  if (!site) return;
+  if (!site) return undefined;
   const person = { ...newcomer, accounts: await sites.makeAccounts(newcomer.url) };
   const webhook = await step(`${language}: the site's owner`, () => tasks.asOwner(person));
-  if (!webhook) return;
+  if (!webhook) return undefined;
   await step(`${language}: the integrator`, () => tasks.asIntegrator(person, webhook));
   await step(`${language}: the shop`, () => tasks.asShop(person));
-  await step(`${language}: the plugin's author`, () =>
-    asAuthor(person, site, command, webhook.isGenuine)
-  );
-  await programs.stopAll();
+  return { site, person, isGenuine: webhook.isGenuine };
 };
 
 /** Both lines of the README: what builds, and what starts. */
 const production = ({ pages }) => pages.toRun('README.md', 'build and start').trim().split('\n');
+
+const mustServePanel = async (url) => {
+  const page = await fetch(`${url}/admin`);
+  if (!page.ok) throw new Error(`GET /admin: ${page.status}`);
+};
+
+/** On the site that was under development: its author's plugin goes live with it, and is compiled with it. */
+const goLive = async (person, site) => {
+  const before = await tasks.eventNames(person);
+  const webhook = await tasks.subscribe(person);
+  await site.stop();
+  tasks.createPlugin(person);
+  const live = await step('TypeScript: as a live site', async () => {
+    const [build, start] = production(person);
+    projects.shell(build, person.project);
+    const started = await startSite(person, start);
+    mustSay(started, 'private addresses are refused');
+    await mustServePanel(person.url);
+    return started;
+  });
+  if (!live) return;
+  await step("TypeScript: the plugin's author", async () => {
+    const names = await tasks.pluginEvents(person, before);
+    await tasks.pluginEventIsRefused(person, webhook, names);
+  });
+  // Nothing is asked of the site after this, which takes longer than a connection is kept.
+  await step('TypeScript: the doctor', () => {
+    const doctor = person.pages.toRun('README.md', 'see whether all is well');
+    say(projects.shell(doctor, person.project, { NODE_ENV: 'production' }).trim());
+  });
+};
 
 const inTypeScript = async (project) => {
   const newcomer = await settle(project, '.ts');
@@ -117,18 +151,13 @@ const inTypeScript = async (project) => {
     const faults = checkTypes(project);
     if (faults.length > 0) throw new Error(faults.join('\n'));
   });
-  await everybody(newcomer, 'npm run develop', 'private addresses are open', 'TypeScript');
-  await step('TypeScript: as a live site', async () => {
-    const [build, start] = production(newcomer);
-    projects.shell(build, project);
-    const site = await startSite(newcomer, start);
-    mustSay(site, 'private addresses are refused');
-    const page = await fetch(`${newcomer.url}/admin`);
-    if (!page.ok) throw new Error(`GET /admin: ${page.status}`);
-    const doctor = newcomer.pages.toRun('README.md', 'see whether all is well');
-    say(projects.shell(doctor, project, { NODE_ENV: 'production' }).trim());
-    await site.stop();
-  });
+  const developed = await everybodyElse(
+    newcomer,
+    'npm run develop',
+    'private addresses are open',
+    'TypeScript'
+  );
+  if (developed) await goLive(developed.person, developed.site);
 };
 
 /** An older project, which has no key yet, as a live site whose receivers are in its own network. */
@@ -138,20 +167,35 @@ const inJavaScript = async (project) => {
   projects.editFile(project, 'config/plugins.js', (text) =>
     text.replace('config: {},', "config: { webhooks: { allowPrivateNetworks: ['127.0.0.0/8'] } },")
   );
-  const [build, start] = production(newcomer);
-  await step(`JavaScript: ${build}`, () => projects.shell(build, project));
-  await everybody(newcomer, start, 'allowPrivateNetworks allows 127.0.0.0/8', 'JavaScript');
+  const start = production(newcomer)[1];
+  const line = 'allowPrivateNetworks allows 127.0.0.0/8';
+  const live = await everybodyElse(newcomer, start, line, 'JavaScript');
+  if (!live) return;
+  await step("JavaScript: the plugin's author", async () => {
+    await mustServePanel(newcomer.url);
+    await asAuthor(live.person, live.site, start, live.isGenuine);
+  });
+};
+
+/** What goes wrong between steps counts as one, and ends nothing but this. */
+const attempt = async (work) => {
+  try {
+    await work();
+  } catch (error) {
+    results.push(false);
+    say(`FAILED: ${error.stack ?? error}`);
+  } finally {
+    await programs.stopAll();
+  }
 };
 
 const installed = await step(`new projects of Strapi ${strapi} with the packed tarball`, () => {
   const tarball = projects.pack(workspace);
-  const typescript = projects.createProject(workspace, 'typescript', strapi);
+  const languages = options.strapi === 'newest' ? ['typescript'] : ['typescript', 'javascript'];
+  const created = projects.createProjects(workspace, languages, strapi);
   say('installing');
-  projects.install(typescript, tarball, readme);
-  if (options.strapi === 'newest') return { typescript };
-  const javascript = projects.createProject(workspace, 'javascript', strapi);
-  projects.installAs(typescript, javascript);
-  return { typescript, javascript };
+  projects.install(created.typescript, tarball, readme);
+  return created;
 });
 /** What a site may have for itself: the plugin is installed beside each. */
 const BESIDE = [
@@ -164,23 +208,16 @@ if (installed) {
     await step(`beside ${packages.join(' and ')}`, () =>
       projects.resolveBeside(installed.typescript, packages)
     );
-  for (const [project, language] of [
-    [installed.typescript, inTypeScript],
-    [installed.javascript, inJavaScript],
-  ]) {
-    if (!project) continue;
-    try {
-      await language(project);
-    } catch (error) {
-      results.push(false);
-      say(`FAILED: ${error.stack ?? error}`);
-    } finally {
-      await programs.stopAll();
-    }
-  }
+  const { typescript, javascript } = installed;
+  await attempt(() => inTypeScript(typescript));
+  if (javascript)
+    await attempt(async () => {
+      projects.handOver(typescript, javascript);
+      await inJavaScript(javascript);
+    });
 }
 
-if (!options.keep) fs.rmSync(workspace, { recursive: true, force: true });
+if (!options.keep) projects.remove(workspace);
 else say(`kept in ${workspace}`);
 const passed = results.filter(Boolean).length;
 console.log(`${passed} passed, ${results.length - passed} failed`);

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { ROOT } from '../paths.mjs';
 import { addTo } from './add-to-config.mjs';
@@ -33,26 +34,43 @@ export const pack = (folder) => {
 };
 
 /**
- * A new project as `create-strapi-app` makes it, without its dependencies.
- * @param {'typescript' | 'javascript'} language
+ * New projects as `create-strapi-app` makes them, without their dependencies.
+ * @param {string[]} languages of `typescript` and `javascript`
  * @param {string} strapi the version of Strapi
+ * @returns {Record<string, string>} the folder of each, by language
  */
-export const createProject = (workspace, language, strapi) => {
-  const name = `a-${language}-site`;
-  const app = `create-strapi-app@${strapi}`;
-  const choices = [
-    '--non-interactive',
-    '--skip-cloud',
-    '--no-example',
-    '--no-git-init',
-    '--no-run',
-  ];
+export const createProjects = (workspace, languages, strapi) => {
+  const choices = '--non-interactive --skip-cloud --no-example --no-git-init --no-run';
+  const nameOf = (language) => `a-${language}-site`;
+  const commands = languages.map(
+    (language) =>
+      `create-strapi-app ${nameOf(language)} --${language} --use-npm --no-install ${choices}`
+  );
   run(
     'npx',
-    ['--yes', app, name, `--${language}`, '--use-npm', '--no-install', ...choices],
+    ['--yes', `--package=create-strapi-app@${strapi}`, '--call', commands.join(' && ')],
     workspace
   );
-  return path.join(workspace, name);
+  return Object.fromEntries(
+    languages.map((language) => [language, path.join(workspace, nameOf(language))])
+  );
+};
+
+const DRIVER = 'better-sqlite3';
+
+/**
+ * Packs SQLite's driver, which this checkout has installed, the way its author offers it for download. Where
+ * a machine cannot load it from there, each install compiles it: a minute and a half of the processor.
+ */
+const offerDriver = (folder) => {
+  const home = path.join(ROOT, 'node_modules', DRIVER);
+  const built = 'build/Release/better_sqlite3.node';
+  fs.mkdirSync(folder, { recursive: true });
+  if (!fs.existsSync(path.join(home, built))) return;
+  const { version } = JSON.parse(fs.readFileSync(path.join(home, 'package.json'), 'utf8'));
+  const { modules } = process.versions;
+  const name = `${DRIVER}-v${version}-node-v${modules}-${process.platform}-${process.arch}.tar.gz`;
+  run('tar', ['-czf', path.join(folder, name), '-C', home, built], folder);
 };
 
 const INSTALL = /^npm install strapi-plugin-switchboard$/m;
@@ -61,7 +79,11 @@ const INSTALL = /^npm install strapi-plugin-switchboard$/m;
 export const install = (project, tarball, readme) => {
   if (!INSTALL.test(readme)) throw new Error('README.md does not say how it is installed');
   const flags = '--no-audit --no-fund --prefer-offline --loglevel=error';
-  shell(`npm install ${flags} ${tarball}`, project);
+  const driver = path.join(path.dirname(project), 'driver');
+  offerDriver(driver);
+  shell(`npm install ${flags} ${tarball}`, project, {
+    npm_config_better_sqlite3_local_prebuilds: driver,
+  });
 };
 
 /**
@@ -77,9 +99,13 @@ export const resolveBeside = (project, packages) => {
   fs.rmSync(folder, { recursive: true });
 };
 
-/** What `from` has installed, in another project, without asking the registry again. */
-export const installAs = (from, project) => {
-  run('cp', ['-al', path.join(from, 'node_modules'), `${project}/`], project);
+/**
+ * Moves what `from` has installed, and the admin panel that it has built, into a JavaScript project: both
+ * are what that one would install and build, for the panel is the same in either language.
+ */
+export const handOver = (from, project) => {
+  fs.renameSync(path.join(from, 'node_modules'), path.join(project, 'node_modules'));
+  fs.renameSync(path.join(from, 'dist/build'), path.join(project, 'build'));
   const file = path.join(project, 'package.json');
   const mine = JSON.parse(fs.readFileSync(file, 'utf8'));
   const theirs = JSON.parse(fs.readFileSync(path.join(from, 'package.json'), 'utf8'));
@@ -117,3 +143,6 @@ export const setEnvironment = (project, values) =>
   );
 
 export const editFile = edit;
+
+/** By a program: it takes half of what Node takes for so many files. */
+export const remove = (folder) => run('rm', ['-rf', folder], os.tmpdir());

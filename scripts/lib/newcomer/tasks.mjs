@@ -178,13 +178,16 @@ export const pluginEvents = async ({ url, accounts }, before) => {
 };
 
 /** A webhook for everything, made before the site starts with the plugin: its event waits for nobody. */
-export const awaitPlugin = async (newcomer, isGenuine) => {
-  const receiver = await startReceiver(newcomer.port, isGenuine);
-  const webhook = await ask('POST', `${newcomer.url}/api/fw-crm/v1/webhooks`, {
+export const subscribe = (newcomer) =>
+  ask('POST', `${newcomer.url}/api/fw-crm/v1/webhooks`, {
     token: newcomer.accounts.token,
     body: { name: 'All', url: `http://127.0.0.1:${newcomer.port}/all`, events: ['*'] },
   });
-  receiver.secret = webhook.secret;
+
+/** A receiver for such a webhook. */
+export const awaitPlugin = async (newcomer, isGenuine) => {
+  const receiver = await startReceiver(newcomer.port, isGenuine);
+  receiver.secret = (await subscribe(newcomer)).secret;
   return receiver;
 };
 
@@ -192,5 +195,18 @@ export const pluginEventArrives = async (receiver, names) =>
   waitFor(
     'an event of the plugin',
     () => receiver.events.find(({ event }) => names.includes(event)),
+    30_000
+  );
+
+/** The event of the plugin is there, and a live site does not post it to a private address. */
+export const pluginEventIsRefused = async ({ url, accounts }, webhook, names) =>
+  waitFor(
+    'a delivery of the plugin that is refused',
+    async () => {
+      const { data } = await ask('GET', `${url}/api/fw-crm/v1/webhooks/${webhook.id}/deliveries`, {
+        token: accounts.token,
+      });
+      return data.find(({ event, error }) => names.includes(event) && error === 'blocked_address');
+    },
     30_000
   );
