@@ -168,83 +168,160 @@ const load = async (
   }
 };
 
-/** Counts the changes of webhooks on this node: what was read before the last one is out of date. */
-let revision = 0;
+/**
+ * How long an answer is used after it was asked for. A change of webhooks or modules is answered that much after
+ * its commit where other processes run (`nodes.ts`): whatever is written after that has heard of it.
+ */
+export const REMEMBERED_MS = 500;
 
-/** After a change of webhooks: the events to come of the same call or transaction must see it. */
-export const forgetSubscriptions = (): void => {
-  revision += 1;
-};
+/** An older answer is asked for again, beside the writes that still use it. */
+const REFRESH_MS = 250;
 
-/** Subscriptions that were asked for before a transaction, for that transaction to take over. */
-export interface PrefetchedSubscriptions {
+/** While nobody waits for this process: another one may have changed webhooks meanwhile. */
+const PREFETCHED_MS = 100;
+
+/** More lists of events than a site has kinds of writes. */
+const MOST_REMEMBERED = 1000;
+
+/** Who subscribed to some events, as one question to the database has it. */
+export interface AskedSubscriptions {
   readonly events: readonly string[];
-  /** null once a transaction has taken it. */
-  answer: Promise<Subscriptions> | null;
+  readonly answer: Promise<Subscriptions>;
+  /** Of the changes in this process, as it was asked. */
   readonly revision: number;
-  /** When it was asked for, in milliseconds of the process's clock. */
+  /** When it was asked, by `performance.now()`. */
   readonly at: number;
+  isAnswered?: boolean;
+  isRefreshing?: boolean;
 }
 
-/** Older answers are not used: another node may have changed webhooks meanwhile. */
-const FRESH_MS = 100;
+/** What this process remembers of subscribers. */
+class Memory {
+  /** Counts the changes of webhooks and modules in this process: what was asked before the last one is out of date. */
+  revision = 0;
+  /** By `performance.now()`: until then, others wait for what this process remembers. */
+  until = 0;
+  readonly asked = new Map<string, AskedSubscriptions>();
+
+  get isTrusted(): boolean {
+    return performance.now() < this.until;
+  }
+
+  isFresh({ at, revision }: AskedSubscriptions, forMs: number): boolean {
+    return revision === this.revision && performance.now() - at < forMs;
+  }
+}
+
+const makeMemory = (): Memory => new Memory();
+const memoryOf = (app: App): Memory => app.part(makeMemory);
+
+/** Says until when other processes wait for what this one remembers, by `performance.now()`. */
+export const rememberUntil = (app: App, until: number): void => {
+  memoryOf(app).until = until;
+};
+
+/** Transactions that have changed webhooks or modules: nobody else sees that before they commit. */
+const changing = new WeakSet<object>();
+
+/** To be called with each change of webhooks or modules in this process, in its transaction. */
+export const forgetSubscriptions = async (app: App): Promise<void> => {
+  const memory = memoryOf(app);
+  if (app.db.inTransaction()) changing.add((await app.db.current()).knex);
+  memory.revision += 1;
+  // Whoever has asked in between has not heard of it.
+  app.db.afterCommit(() => {
+    memory.revision += 1;
+  });
+};
+
+/** With one statement: a second one could wait for the connection of the very write that waits for it. */
+const askApart = (app: App, events: readonly string[]): AskedSubscriptions => {
+  const { revision } = memoryOf(app);
+  const at = performance.now();
+  const answer = load(app, events, (statement) => app.db.apart(statement), true);
+  const asked: AskedSubscriptions = { events, answer, revision, at };
+  // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
+  answer.then(
+    () => (asked.isAnswered = true),
+    () => {}
+  );
+  return asked;
+};
+
+const keyOf = (app: App, events: readonly string[]): string =>
+  JSON.stringify([app.hooks.hasListeners(), events]);
+
+/** What another write has asked a moment ago, if others wait for that; asked again in time, beside the writes. */
+const recall = (app: App, events: readonly string[]): AskedSubscriptions | null => {
+  const memory = memoryOf(app);
+  const key = keyOf(app, events);
+  const known = memory.asked.get(key);
+  if (!known || !memory.isTrusted || !memory.isFresh(known, REMEMBERED_MS)) return null;
+  if (!known.isRefreshing && !memory.isFresh(known, REFRESH_MS)) {
+    known.isRefreshing = true;
+    const next = app.detached(() => askApart(app, events));
+    void next.answer.then(
+      () => memory.asked.set(key, next),
+      () => {}
+    );
+  }
+  return known;
+};
 
 /**
- * Asks who subscribed on a connection of its own, for a write that is about to open its transaction: on a
- * database server the answer is there when the host has checked the write's data, a round trip sooner. Never
- * within a transaction: who holds a connection must not wait for another one. With one statement: a second
- * one could wait for the connection of the very write that waits for it.
+ * Who subscribed to these events, for a write that is about to open its transaction: as it was asked a moment
+ * ago, or asked now on a connection of its own. On a database server that answer is there when the host has checked
+ * the write's data, a round trip sooner. Never within a transaction: who holds a connection must not wait for
+ * another one.
  */
-export const prefetchSubscriptions = (
-  app: App,
-  events: readonly string[]
-): PrefetchedSubscriptions => {
-  const answer = load(app, events, (statement) => app.db.apart(statement), true);
-  // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
-  answer.catch(() => {});
-  return { events, answer, revision, at: performance.now() };
+export const prefetchSubscriptions = (app: App, events: readonly string[]): AskedSubscriptions => {
+  const recalled = recall(app, events);
+  if (recalled) return recalled;
+  const { asked } = memoryOf(app);
+  const now = askApart(app, events);
+  if (asked.size >= MOST_REMEMBERED) asked.clear();
+  asked.set(keyOf(app, events), now);
+  return now;
 };
 
 /** A transaction's earlier answers, one for each kind of events, by its knex. */
-const byTransaction = new WeakMap<
-  object,
-  {
-    revision: number;
-    known: { events: readonly string[]; answer: Promise<Subscriptions> }[];
-  }
->();
+const byTransaction = new WeakMap<object, AskedSubscriptions[]>();
 
 /**
- * The subscribers of these events, as the current transaction sees them if there is one. It comes from
- * the database and never from memory: another node may have changed webhooks a moment ago.
- * @param prefetched is used instead, while it is fresh, and by one transaction only
+ * The subscribers of these events: as a question less than half a second ago had them, or as the current
+ * transaction sees them if it has changed webhooks itself.
+ * @param prefetched what was asked before the transaction was opened
  */
 export const currentSubscriptions = async (
   app: App,
   events: readonly string[],
-  prefetched: PrefetchedSubscriptions | null = null
+  prefetched: AskedSubscriptions | null = null
 ): Promise<Subscriptions> => {
   const db = await app.db.current();
-  const isFresh =
-    prefetched?.revision === revision &&
-    performance.now() - prefetched.at < FRESH_MS &&
-    events.every((event) => prefetched.events.includes(event));
-  const ahead = isFresh ? prefetched.answer : null;
-  const wanted = ahead && prefetched ? prefetched.events : events;
+  const memory = memoryOf(app);
+  const isUsable = (one: AskedSubscriptions, forMs: number): boolean =>
+    memory.isFresh(one, forMs) && events.every((event) => one.events.includes(event));
+  const prefetchedMs = memory.isTrusted ? REMEMBERED_MS : PREFETCHED_MS;
+  const ahead = prefetched && isUsable(prefetched, prefetchedMs) ? prefetched : recall(app, events);
+  // What another write asks may wait for the connection that this transaction holds.
+  const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
+  const known = isAtHand && !changing.has(db.knex) ? ahead : null;
+  const wanted = known?.events ?? events;
   const ask = () => load(app, wanted, (statement) => db.prepared(statement));
-  if (!app.db.inTransaction()) return ahead?.catch(ask) ?? ask();
+  if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
 
-  let answers = byTransaction.get(db.knex);
-  if (answers?.revision !== revision) {
-    answers = { revision, known: [] };
-    byTransaction.set(db.knex, answers);
-  }
-  const same = answers.known.find((one) => events.every((event) => one.events.includes(event)));
+  const answers = byTransaction.get(db.knex) ?? [];
+  const same = answers.find((one) => isUsable(one, REMEMBERED_MS));
   if (same) return same.answer;
-  const answer = ahead?.catch(ask) ?? ask();
-  if (prefetched && ahead) prefetched.answer = null;
-  answers.known.push({ events: wanted, answer });
-  return answer;
+  const asked = {
+    ...(known ?? { revision: memory.revision, at: performance.now() }),
+    ...{ events: wanted, answer: known?.answer.catch(ask) ?? ask() },
+  };
+  byTransaction.set(db.knex, [
+    ...answers.filter((one) => memory.isFresh(one, REMEMBERED_MS)),
+    asked,
+  ]);
+  return asked.answer;
 };
 
 /** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
@@ -365,18 +442,26 @@ const indexNew = async (app: App, made: number): Promise<void> => {
   }
 };
 
-/** Keeps the index with every write of a webhook, in its transaction. To be called in `register`. */
+/** Keeps the index with every write of a webhook, in its transaction, and forgets. To be called in `register`. */
 export const keepSubscriptionIndex = (app: App): void => {
-  const repair = (): Promise<void> => repairSubscriptionIndex(app);
+  const repair = async (): Promise<void> => {
+    await forgetSubscriptions(app);
+    await repairSubscriptionIndex(app);
+  };
   const idOf = (result: unknown): number => Number((result as { id?: number } | null)?.id ?? 0);
   app.strapi.db.lifecycles.subscribe({
     models: [WEBHOOK],
-    afterCreate: ({ result }) => app.db.transaction(() => indexNew(app, idOf(result))),
+    async afterCreate({ result }) {
+      await forgetSubscriptions(app);
+      await app.db.transaction(() => indexNew(app, idOf(result)));
+    },
     async afterUpdate({ params, result }) {
+      await forgetSubscriptions(app);
       if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
       await app.db.transaction(() => index(app, [idOf(result)]));
     },
     async afterDelete({ result }) {
+      await forgetSubscriptions(app);
       const db = await app.db.current();
       await db
         .table(SUBSCRIPTIONS_TABLE)
@@ -385,5 +470,6 @@ export const keepSubscriptionIndex = (app: App): void => {
     },
     afterCreateMany: repair,
     afterUpdateMany: repair,
+    afterDeleteMany: () => forgetSubscriptions(app),
   });
 };

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { inChunks } from '../database/written-rows';
 import {
   currentSubscriptions,
-  type PrefetchedSubscriptions,
+  type AskedSubscriptions,
   prefetchSubscriptions,
   type Subscriptions,
 } from './subscriptions';
@@ -11,7 +11,7 @@ import type { App } from '../app';
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
 
-const prefetches = new AsyncLocalStorage<PrefetchedSubscriptions>();
+const prefetches = new AsyncLocalStorage<AskedSubscriptions>();
 
 /**
  * Runs a write; the subscribers of its possible events are looked up concurrently with its first steps.
