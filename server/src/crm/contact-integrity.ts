@@ -256,7 +256,7 @@ const BUCKETS = 256;
 /** Rows that are there to be locked and for nothing else. */
 export const emailLockTable: PlainTable = {
   tableName: TABLE,
-  attributes: { id: { type: 'increments' }, uses: { type: 'biginteger' } },
+  attributes: { uses: { type: 'biginteger' } },
 };
 
 /** Makes the rows once; another node may be doing the same. */
@@ -317,7 +317,6 @@ const PHONES_TABLE = 'switchboard_contact_phones';
 export const phonesTable: PlainTable = {
   tableName: PHONES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     digits: { type: 'string', column: { args: [6] } },
     document_id: { type: 'string' },
   },
@@ -360,12 +359,9 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
  * gives no phone costs nothing.
  * Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
  */
-const followPhones = (
-  app: App,
-  { attribute, tableName }: ValueColumn,
-  isKept: () => boolean
-): void => {
+const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): void => {
   const { strapi } = app;
+  const { attribute, tableName } = source;
   const { uid } = getInspected(app, 'contact');
   const index = async (contacts: readonly ContactPhone[]): Promise<void> => {
     if (isKept()) await indexPhones(await app.db.current(), contacts);
@@ -428,8 +424,6 @@ const AT_ONCE = 500;
 const PAUSE_MS = 10;
 const LOOK_AGAIN = '23 * * * * *';
 const NIGHTLY = '41 3 * * *';
-/** A node that has not asked for so long keeps the index. */
-const ASKED_MS = 5 * 60_000;
 const SETTLED_MS = 10 * 60_000;
 
 const marks = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(MARK);
@@ -466,11 +460,8 @@ const keepPhones = async (app: App, source: ValueColumn): Promise<boolean> => {
     if (await marks(db).first()) await marks(db).delete();
   } else if (!(await readMark(app, source, marks(db)))) {
     const value = markOf(app, source, { since: app.clock.now(), id: 0 });
-    await db
-      .table(SITE_TABLE)
-      .insert({ ...MARK, value })
-      .onConflict('name')
-      .merge();
+    const begun = db.table(SITE_TABLE).insert({ ...MARK, value });
+    await begun.onConflict('name').merge();
   }
   return isWanted;
 };
@@ -534,27 +525,24 @@ const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
     return isFull;
   });
 
-const fillGaps = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
-  for (let last = 0; !isStopped();) {
-    const contacts = await contactsAfter(app.db.pool, source, last);
-    if (contacts.length > 0) await indexMissing(app.db.pool, contacts);
-    if (contacts.length < AT_ONCE) return;
+/** Adds what is missing, and forgets digits that are of no contact's phone any more. */
+const repairPhones = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
+  const db = app.db.pool;
+  for (let last = 0, isFull = true; isFull && !isStopped(); await pause(PAUSE_MS)) {
+    const contacts = await contactsAfter(db, source, last);
+    isFull = contacts.length === AT_ONCE;
+    if (contacts.length > 0) await indexMissing(db, contacts);
     last = Number(contacts.at(-1)?.id);
-    await pause(PAUSE_MS);
   }
-};
-
-/** Forgets digits that are of no contact's phone any more. */
-const forgetGone = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
-  const db = await app.db.current();
-  for (let last = 0; !isStopped();) {
-    const rows = (await db
+  for (let last = 0, isFull = true; isFull && !isStopped(); await pause(PAUSE_MS)) {
+    const phones = (await db
       .table(PHONES_TABLE)
       .select('id', 'digits', 'document_id')
       .where('id', '>', last)
       .orderBy('id')
       .limit(AT_ONCE)) as { id: number; digits: string; document_id: string }[];
-    const ids = [...new Set(rows.map(({ document_id: id }) => id))];
+    isFull = phones.length === AT_ONCE;
+    const ids = [...new Set(phones.map(({ document_id: id }) => id))];
     const contacts = (await db
       .table(source.tableName)
       .select('document_id', `${source.column} as phone`)
@@ -562,12 +550,10 @@ const forgetGone = async (app: App, source: ValueColumn, isStopped: () => boolea
     const kept = new Set(
       contacts.map(({ document_id: id, phone }) => `${lastDigits(phone) ?? ''}/${id}`)
     );
-    const gone = rows.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
+    const gone = phones.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
     const goneIds = gone.map(({ id }) => id);
     if (goneIds.length > 0) await db.table(PHONES_TABLE).whereIn('id', goneIds).delete();
-    if (rows.length < AT_ONCE) return;
-    last = Number(rows.at(-1)?.id);
-    await pause(PAUSE_MS);
+    last = Number(phones.at(-1)?.id);
   }
 };
 
@@ -582,21 +568,17 @@ export const startPhoneIndex = async (app: App): Promise<void> => {
   const source = phoneColumn(app);
   if (!source) return;
   let isKept = await keepPhones(app, source);
-  let askedAt = Date.now();
-  followPhones(app, source, () => isKept || Date.now() - askedAt > ASKED_MS);
+  followPhones(app, source, () => isKept);
   const logFault = createFaultLog(app.log);
   let isNight = false;
   const work = new BackgroundWork({
     detached: app.detached,
     async pass(isStopped) {
-      const now = Date.now();
       isKept = await keepPhones(app, source);
-      askedAt = now;
       while (!isStopped() && (await fillSome(app, source))) await pause(PAUSE_MS);
       if (!isNight) return;
       isNight = false;
-      if (isKept) await fillGaps(app, source, isStopped);
-      await forgetGone(app, source, isStopped);
+      if (isKept) await repairPhones(app, source, isStopped);
     },
     failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
   });

@@ -35,7 +35,6 @@ export const PURCHASES_TABLE = 'switchboard_pos_purchases';
 export const purchasesTable = {
   tableName: PURCHASES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event_id: { type: 'integer' },
     sale_id: { type: 'integer' },
     contact_id: { type: 'string', null: true },

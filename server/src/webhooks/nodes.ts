@@ -25,7 +25,6 @@ import type { App, Slot } from '../app';
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
   attributes: {
-    id: { type: 'increments' },
     /** Of one process. */
     name: { type: 'string' },
     /** `AddressFacts` as JSON. */
@@ -167,13 +166,11 @@ export const awaitOtherNodes = async (app: App): Promise<void> => {
   if (await areOthersRunning(app)) await sleep(REMEMBERED_MS - (performance.now() - from));
 };
 
-const CHANGES = new Set(['create', 'update', 'delete', 'clone', 'publish', 'unpublish']);
-
 /** Has the document service, too, answer once every node has heard. To be called in `register`. */
 export const answerAfterOtherNodes = (app: App): void => {
   app.strapi.documents.use(async ({ uid, action }, next) => {
     const result = await next();
-    if (uid === WEBHOOK && CHANGES.has(action)) await awaitOtherNodes(app);
+    if (uid === WEBHOOK && !/^(find|count)/.test(action)) await awaitOtherNodes(app);
     return result;
   });
 };

@@ -177,12 +177,6 @@ export const REMEMBERED_MS = 500;
 /** An older answer is asked for again, beside the writes that still use it. */
 const REFRESH_MS = 250;
 
-/** While nobody waits for this process: another one may have changed webhooks meanwhile. */
-const PREFETCHED_MS = 100;
-
-/** More lists of events than a site has kinds of writes. */
-const MOST_REMEMBERED = 1000;
-
 /** Who subscribed to some events, as one question to the database has it. */
 export interface AskedSubscriptions {
   readonly events: readonly string[];
@@ -201,13 +195,10 @@ class Memory {
   revision = 0;
   /** By `performance.now()`: until then, others wait for what this process remembers. */
   until = 0;
+  /** As many as a site has kinds of writes. */
   readonly asked = new Map<string, AskedSubscriptions>();
 
-  get isTrusted(): boolean {
-    return performance.now() < this.until;
-  }
-
-  isFresh({ at, revision }: AskedSubscriptions, forMs: number): boolean {
+  isFresh({ at, revision }: AskedSubscriptions, forMs = REMEMBERED_MS): boolean {
     return revision === this.revision && performance.now() - at < forMs;
   }
 }
@@ -229,9 +220,7 @@ export const forgetSubscriptions = async (app: App): Promise<void> => {
   if (app.db.inTransaction()) changing.add((await app.db.current()).knex);
   memory.revision += 1;
   // Whoever has asked in between has not heard of it.
-  app.db.afterCommit(() => {
-    memory.revision += 1;
-  });
+  app.db.afterCommit(() => void (memory.revision += 1));
 };
 
 /** With one statement: a second one could wait for the connection of the very write that waits for it. */
@@ -251,12 +240,12 @@ const askApart = (app: App, events: readonly string[]): AskedSubscriptions => {
 const keyOf = (app: App, events: readonly string[]): string =>
   JSON.stringify([app.hooks.hasListeners(), events]);
 
-/** What another write has asked a moment ago, if others wait for that; asked again in time, beside the writes. */
+/** What another write has asked a moment ago; asked again in time, beside the writes. */
 const recall = (app: App, events: readonly string[]): AskedSubscriptions | null => {
   const memory = memoryOf(app);
   const key = keyOf(app, events);
   const known = memory.asked.get(key);
-  if (!known || !memory.isTrusted || !memory.isFresh(known, REMEMBERED_MS)) return null;
+  if (!known || performance.now() > memory.until || !memory.isFresh(known)) return null;
   if (!known.isRefreshing && !memory.isFresh(known, REFRESH_MS)) {
     known.isRefreshing = true;
     const next = app.detached(() => askApart(app, events));
@@ -273,15 +262,18 @@ const recall = (app: App, events: readonly string[]): AskedSubscriptions | null 
  * ago, or asked now on a connection of its own. On a database server that answer is there when the host has checked
  * the write's data, a round trip sooner. Never within a transaction: who holds a connection must not wait for
  * another one.
+ * @returns null where nobody waits for what this process remembers
  */
-export const prefetchSubscriptions = (app: App, events: readonly string[]): AskedSubscriptions => {
+export const prefetchSubscriptions = (
+  app: App,
+  events: readonly string[]
+): AskedSubscriptions | null => {
+  const memory = memoryOf(app);
   const recalled = recall(app, events);
-  if (recalled) return recalled;
-  const { asked } = memoryOf(app);
-  const now = askApart(app, events);
-  if (asked.size >= MOST_REMEMBERED) asked.clear();
-  asked.set(keyOf(app, events), now);
-  return now;
+  if (recalled || performance.now() > memory.until) return recalled;
+  const asked = askApart(app, events);
+  memory.asked.set(keyOf(app, events), asked);
+  return asked;
 };
 
 /** A transaction's earlier answers, one for each kind of events, by its knex. */
@@ -299,10 +291,9 @@ export const currentSubscriptions = async (
 ): Promise<Subscriptions> => {
   const db = await app.db.current();
   const memory = memoryOf(app);
-  const isUsable = (one: AskedSubscriptions, forMs: number): boolean =>
-    memory.isFresh(one, forMs) && events.every((event) => one.events.includes(event));
-  const prefetchedMs = memory.isTrusted ? REMEMBERED_MS : PREFETCHED_MS;
-  const ahead = prefetched && isUsable(prefetched, prefetchedMs) ? prefetched : recall(app, events);
+  const isUsable = (one: AskedSubscriptions): boolean =>
+    memory.isFresh(one) && events.every((event) => one.events.includes(event));
+  const ahead = prefetched && isUsable(prefetched) ? prefetched : recall(app, events);
   // What another write asks may wait for the connection that this transaction holds.
   const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
   const known = isAtHand && !changing.has(db.knex) ? ahead : null;
@@ -310,25 +301,19 @@ export const currentSubscriptions = async (
   const ask = () => load(app, wanted, (statement) => db.prepared(statement));
   if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
 
-  const answers = byTransaction.get(db.knex) ?? [];
-  const same = answers.find((one) => isUsable(one, REMEMBERED_MS));
+  const answers = (byTransaction.get(db.knex) ?? []).filter((one) => memory.isFresh(one));
+  const same = answers.find(isUsable);
   if (same) return same.answer;
-  const asked = {
-    ...(known ?? { revision: memory.revision, at: performance.now() }),
-    ...{ events: wanted, answer: known?.answer.catch(ask) ?? ask() },
-  };
-  byTransaction.set(db.knex, [
-    ...answers.filter((one) => memory.isFresh(one, REMEMBERED_MS)),
-    asked,
-  ]);
-  return asked.answer;
+  const answer = known?.answer.catch(ask) ?? ask();
+  const { at, revision } = known ?? { at: performance.now(), revision: memory.revision };
+  byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
+  return answer;
 };
 
 /** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
 export const subscriptionsTable: PlainTable = {
   tableName: SUBSCRIPTIONS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event: { type: 'string' },
     webhook_id: { type: 'integer' },
   },

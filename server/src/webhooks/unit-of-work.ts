@@ -11,7 +11,7 @@ import type { App } from '../app';
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
 
-const prefetches = new AsyncLocalStorage<AskedSubscriptions>();
+const prefetches = new AsyncLocalStorage<AskedSubscriptions | null>();
 
 /**
  * Runs a write; the subscribers of its possible events are looked up concurrently with its first steps.
