@@ -411,11 +411,11 @@ const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): voi
 };
 
 /*
- * The index is kept while somebody looks for phones, such as a till that attaches customers. Each node asks once a
- * minute whether somebody does, and the first that finds it begins the index: a mark in the database says when, and
- * up to which id contacts are indexed. Those behind the mark are searched directly meanwhile (`phoneCandidates`).
- * Any node may go on at any time, once all of them have kept the index for minutes: so what others wrote without
- * it is committed. The rest, such as transactions that are open for longer and the host's imports, is found at night.
+ * The index is kept while a connection of a till attaches customers. Each node looks once a minute if one does, and
+ * the first that finds one begins the index: a mark in the database has its time, and up to which id contacts are
+ * indexed. Contacts behind the mark are searched directly (`phoneCandidates`). Any node may go on with the filling,
+ * once all of them have kept the index for minutes: by then their earlier writes are committed. The rest, such as
+ * transactions that are open for longer and imports of the host's, is found at night.
  */
 
 const MARK = { name: 'contact_phones' };

@@ -32,7 +32,7 @@ export const storedModules = (db: Db): Knex.QueryBuilder =>
 export const enabledModules = (stored: string | null | undefined): ReadonlySet<ModuleId> =>
   modulesOn(stored ? ((JSON.parse(stored) as Switches | null) ?? {}) : {});
 
-/** Hears of a change of modules: in its transaction, after the commit, and before it is answered. */
+/** Called for a change of modules: in its transaction, after the commit, and before it is answered. */
 interface ModulesListener {
   changing(): Promise<void>;
   changed(): void;

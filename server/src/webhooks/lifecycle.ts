@@ -18,7 +18,7 @@ import { announcePrivateAddresses, awaitOtherNodes } from './nodes';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './modules-off';
 import { Sender } from './sending/send';
-import { forgetSubscriptions } from './subscriptions';
+import { subscribersOf } from './subscriptions';
 import type { App, Slot } from '../app';
 
 const AT_ONCE = 500;
@@ -145,7 +145,7 @@ export const startSending = (app: App): void => {
   const heldBack = new HeldBack(app);
   // By the node that was told to switch, whether it sends or not.
   app.modules.onChange({
-    changing: () => forgetSubscriptions(app),
+    changing: () => subscribersOf(app).forget(),
     changed: () => heldBack.release(),
     answering: () => awaitOtherNodes(app),
   });

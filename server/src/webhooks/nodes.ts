@@ -13,7 +13,7 @@ import {
 } from '../net/guard';
 import { whenLoaded } from '../runtime/background-work';
 import { errorText } from '../runtime/text';
-import { REMEMBERED_MS, rememberUntil } from './subscriptions';
+import { REMEMBERED_MS, subscribersOf } from './subscriptions';
 import { WEBHOOK } from './tables';
 import type { App, Slot } from '../app';
 
@@ -25,7 +25,7 @@ import type { App, Slot } from '../app';
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
   attributes: {
-    /** Of one process. */
+    /** The process, by a random name. */
     name: { type: 'string' },
     /** `AddressFacts` as JSON. */
     facts: { type: 'text' },
@@ -131,8 +131,9 @@ export const readFollowed = async (app: App): Promise<FollowedFacts> => {
 const ownName = (): string => randomUUID();
 
 const say = async (app: App, stopped: boolean): Promise<void> => {
+  const subscribers = subscribersOf(app);
   const until = stopped ? 0 : performance.now() + TRUSTED_MS;
-  if (stopped) rememberUntil(app, until);
+  if (stopped) subscribers.rememberUntil = until;
   await app.clock.sync();
   const now = app.clock.now();
   const row = {
@@ -143,7 +144,7 @@ const say = async (app: App, stopped: boolean): Promise<void> => {
     site_instance: app.site.instance,
   };
   await rowsOf(app).insert(row).onConflict('name').merge();
-  rememberUntil(app, until);
+  subscribers.rememberUntil = until;
 };
 
 /** True if another process of the site runs, or was killed less than half a minute ago. */
@@ -157,8 +158,9 @@ const areOthersRunning = async (app: App): Promise<boolean> => {
 };
 
 /**
- * After a change of webhooks or modules: resolves once every node has heard of it, which is at once where no other
- * one runs. Within a caller's transaction it waits for nothing: others hear half a second after its commit.
+ * Resolves once no process uses subscribers from before a change of webhooks or modules that was just committed; at
+ * once if no other one runs. Within a caller's transaction it does not wait: others see the change half a second after
+ * the commit.
  */
 export const awaitOtherNodes = async (app: App): Promise<void> => {
   if (app.db.inTransaction()) return;
@@ -166,7 +168,7 @@ export const awaitOtherNodes = async (app: App): Promise<void> => {
   if (await areOthersRunning(app)) await sleep(REMEMBERED_MS - (performance.now() - from));
 };
 
-/** Has the document service, too, answer once every node has heard. To be called in `register`. */
+/** Delays the document service's answers to changes of webhooks likewise. To be called in `register`. */
 export const answerAfterOtherNodes = (app: App): void => {
   app.strapi.documents.use(async ({ uid, action }, next) => {
     const result = await next();
@@ -185,7 +187,7 @@ export const prepareNodes = async (app: App): Promise<void> => {
     return;
   }
   await say(app, false);
-  // This one runs, so that nobody goes by what they said last.
+  // While this one runs, the last facts of stopped nodes do not count.
   const gone = await rowsOf(app)
     .where('seen_at', '<', app.clock.now() - SILENT_MS)
     .orWhereNotNull('stopped_at')

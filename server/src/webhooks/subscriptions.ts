@@ -169,146 +169,140 @@ const load = async (
 };
 
 /**
- * How long an answer is used after it was asked for. A change of webhooks or modules is answered that much after
- * its commit where other processes run (`nodes.ts`): whatever is written after that has heard of it.
+ * Milliseconds for which a query's answer is used. If other processes run, a change of webhooks or modules is
+ * answered that much after its commit (`nodes.ts`): a write after the answer takes the change into account.
  */
 export const REMEMBERED_MS = 500;
 
-/** An older answer is asked for again, beside the writes that still use it. */
+/** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 250;
 
-/** Who subscribed to some events, as one question to the database has it. */
-export interface AskedSubscriptions {
+/** One query for the subscribers of some events. */
+export interface SubscriptionQuery {
   readonly events: readonly string[];
   readonly answer: Promise<Subscriptions>;
-  /** Of the changes in this process, as it was asked. */
+  /** The revision of this process's webhooks when it started. */
   readonly revision: number;
-  /** When it was asked, by `performance.now()`. */
+  /** Start time, by `performance.now()`. */
   readonly at: number;
   isAnswered?: boolean;
   isRefreshing?: boolean;
 }
 
-/** What this process remembers of subscribers. */
-class Memory {
-  /** Counts the changes of webhooks and modules in this process: what was asked before the last one is out of date. */
-  revision = 0;
-  /** By `performance.now()`: until then, others wait for what this process remembers. */
-  until = 0;
-  /** As many as a site has kinds of writes. */
-  readonly asked = new Map<string, AskedSubscriptions>();
+/** Transactions that have changed webhooks or modules, which only they see until they commit. */
+const changing = new WeakSet<object>();
 
-  isFresh({ at, revision }: AskedSubscriptions, forMs = REMEMBERED_MS): boolean {
-    return revision === this.revision && performance.now() - at < forMs;
+/** A transaction's queries, one for each kind of events, by its knex. */
+const byTransaction = new WeakMap<object, SubscriptionQuery[]>();
+
+/** The subscribers of events, with this process's memory of the latest queries. */
+export class Subscribers {
+  /** Time by `performance.now()` until which other processes delay their answers for this memory. */
+  rememberUntil = 0;
+  /** Counts the changes of webhooks and modules in this process; a query from before the last one is out of date. */
+  private revision = 0;
+  /** By their events; as many as a site has kinds of writes. */
+  private readonly queries = new Map<string, SubscriptionQuery>();
+
+  constructor(private readonly app: App) {}
+
+  /** To be called with each change of webhooks or modules in this process, in its transaction. */
+  async forget(): Promise<void> {
+    const { db } = this.app;
+    if (db.inTransaction()) changing.add((await db.current()).knex);
+    this.revision += 1;
+    // A query in between did not see the change.
+    db.afterCommit(() => void (this.revision += 1));
+  }
+
+  /**
+   * Looks up the subscribers of these events for a write that is about to open its transaction: from memory, or on a
+   * connection of its own. On a database server that answer is there when the host has checked the write's data, a
+   * round trip sooner. Never within a transaction: a holder of a connection must not wait for another one.
+   * @returns null if no other process delays its answers for this memory
+   */
+  prefetch(events: readonly string[]): SubscriptionQuery | null {
+    const recalled = this.recall(events);
+    if (recalled || performance.now() > this.rememberUntil) return recalled;
+    const query = this.queryApart(events);
+    this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
+    return query;
+  }
+
+  /**
+   * The subscribers of these events: as a query within the last half second found them, or as the current
+   * transaction sees them if it has changed webhooks itself.
+   * @param prefetched the query from before the transaction was opened
+   */
+  async current(
+    events: readonly string[],
+    prefetched: SubscriptionQuery | null = null
+  ): Promise<Subscriptions> {
+    const { app } = this;
+    const db = await app.db.current();
+    const isFresh = prefetched !== null && this.isFresh(prefetched, events);
+    const ahead = isFresh ? prefetched : this.recall(events);
+    // Another write's query may wait for the connection that this transaction holds.
+    const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
+    const known = isAtHand && !changing.has(db.knex) ? ahead : null;
+    const wanted = known?.events ?? events;
+    const ask = () => load(app, wanted, (statement) => db.prepared(statement));
+    if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
+
+    const answers = byTransaction.get(db.knex) ?? [];
+    const same = answers.find((one) => this.isFresh(one, events));
+    if (same) return same.answer;
+    const answer = known?.answer.catch(ask) ?? ask();
+    const { at, revision } = known ?? { at: performance.now(), revision: this.revision };
+    byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
+    return answer;
+  }
+
+  /** True if a query may be used for these events. */
+  private isFresh(
+    query: SubscriptionQuery,
+    events: readonly string[],
+    forMs = REMEMBERED_MS
+  ): boolean {
+    const isRecent = performance.now() - query.at < forMs && query.revision === this.revision;
+    return isRecent && events.every((event) => query.events.includes(event));
+  }
+
+  /** Finds a recent query of another write, and starts the next one in time. */
+  private recall(events: readonly string[]): SubscriptionQuery | null {
+    const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
+    const known = this.queries.get(key);
+    const isTrusted = performance.now() < this.rememberUntil;
+    if (!known || !isTrusted || !this.isFresh(known, events)) return null;
+    if (!known.isRefreshing && !this.isFresh(known, events, REFRESH_MS)) {
+      known.isRefreshing = true;
+      const next = this.app.detached(() => this.queryApart(events));
+      void next.answer.then(
+        () => this.queries.set(key, next),
+        () => {}
+      );
+    }
+    return known;
+  }
+
+  /** Runs one statement: a second one could wait for the connection of the very write that waits for it. */
+  private queryApart(events: readonly string[]): SubscriptionQuery {
+    const { app, revision } = this;
+    const at = performance.now();
+    const answer = load(app, events, (statement) => app.db.apart(statement), true);
+    const query: SubscriptionQuery = { events, answer, revision, at };
+    // If it fails, the write reads again in its transaction; perhaps nobody needs the answer.
+    answer.then(
+      () => (query.isAnswered = true),
+      () => {}
+    );
+    return query;
   }
 }
 
-const makeMemory = (): Memory => new Memory();
-const memoryOf = (app: App): Memory => app.part(makeMemory);
+const makeSubscribers = (app: App): Subscribers => new Subscribers(app);
 
-/** Says until when other processes wait for what this one remembers, by `performance.now()`. */
-export const rememberUntil = (app: App, until: number): void => {
-  memoryOf(app).until = until;
-};
-
-/** Transactions that have changed webhooks or modules: nobody else sees that before they commit. */
-const changing = new WeakSet<object>();
-
-/** To be called with each change of webhooks or modules in this process, in its transaction. */
-export const forgetSubscriptions = async (app: App): Promise<void> => {
-  const memory = memoryOf(app);
-  if (app.db.inTransaction()) changing.add((await app.db.current()).knex);
-  memory.revision += 1;
-  // Whoever has asked in between has not heard of it.
-  app.db.afterCommit(() => void (memory.revision += 1));
-};
-
-/** With one statement: a second one could wait for the connection of the very write that waits for it. */
-const askApart = (app: App, events: readonly string[]): AskedSubscriptions => {
-  const { revision } = memoryOf(app);
-  const at = performance.now();
-  const answer = load(app, events, (statement) => app.db.apart(statement), true);
-  const asked: AskedSubscriptions = { events, answer, revision, at };
-  // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
-  answer.then(
-    () => (asked.isAnswered = true),
-    () => {}
-  );
-  return asked;
-};
-
-const keyOf = (app: App, events: readonly string[]): string =>
-  JSON.stringify([app.hooks.hasListeners(), events]);
-
-/** What another write has asked a moment ago; asked again in time, beside the writes. */
-const recall = (app: App, events: readonly string[]): AskedSubscriptions | null => {
-  const memory = memoryOf(app);
-  const key = keyOf(app, events);
-  const known = memory.asked.get(key);
-  if (!known || performance.now() > memory.until || !memory.isFresh(known)) return null;
-  if (!known.isRefreshing && !memory.isFresh(known, REFRESH_MS)) {
-    known.isRefreshing = true;
-    const next = app.detached(() => askApart(app, events));
-    void next.answer.then(
-      () => memory.asked.set(key, next),
-      () => {}
-    );
-  }
-  return known;
-};
-
-/**
- * Who subscribed to these events, for a write that is about to open its transaction: as it was asked a moment
- * ago, or asked now on a connection of its own. On a database server that answer is there when the host has checked
- * the write's data, a round trip sooner. Never within a transaction: who holds a connection must not wait for
- * another one.
- * @returns null where nobody waits for what this process remembers
- */
-export const prefetchSubscriptions = (
-  app: App,
-  events: readonly string[]
-): AskedSubscriptions | null => {
-  const memory = memoryOf(app);
-  const recalled = recall(app, events);
-  if (recalled || performance.now() > memory.until) return recalled;
-  const asked = askApart(app, events);
-  memory.asked.set(keyOf(app, events), asked);
-  return asked;
-};
-
-/** A transaction's earlier answers, one for each kind of events, by its knex. */
-const byTransaction = new WeakMap<object, AskedSubscriptions[]>();
-
-/**
- * The subscribers of these events: as a question less than half a second ago had them, or as the current
- * transaction sees them if it has changed webhooks itself.
- * @param prefetched what was asked before the transaction was opened
- */
-export const currentSubscriptions = async (
-  app: App,
-  events: readonly string[],
-  prefetched: AskedSubscriptions | null = null
-): Promise<Subscriptions> => {
-  const db = await app.db.current();
-  const memory = memoryOf(app);
-  const isUsable = (one: AskedSubscriptions): boolean =>
-    memory.isFresh(one) && events.every((event) => one.events.includes(event));
-  const ahead = prefetched && isUsable(prefetched) ? prefetched : recall(app, events);
-  // What another write asks may wait for the connection that this transaction holds.
-  const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
-  const known = isAtHand && !changing.has(db.knex) ? ahead : null;
-  const wanted = known?.events ?? events;
-  const ask = () => load(app, wanted, (statement) => db.prepared(statement));
-  if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
-
-  const answers = (byTransaction.get(db.knex) ?? []).filter((one) => memory.isFresh(one));
-  const same = answers.find(isUsable);
-  if (same) return same.answer;
-  const answer = known?.answer.catch(ask) ?? ask();
-  const { at, revision } = known ?? { at: performance.now(), revision: memory.revision };
-  byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
-  return answer;
-};
+export const subscribersOf = (app: App): Subscribers => app.part(makeSubscribers);
 
 /** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
 export const subscriptionsTable: PlainTable = {
@@ -430,23 +424,23 @@ const indexNew = async (app: App, made: number): Promise<void> => {
 /** Keeps the index with every write of a webhook, in its transaction, and forgets. To be called in `register`. */
 export const keepSubscriptionIndex = (app: App): void => {
   const repair = async (): Promise<void> => {
-    await forgetSubscriptions(app);
+    await subscribersOf(app).forget();
     await repairSubscriptionIndex(app);
   };
   const idOf = (result: unknown): number => Number((result as { id?: number } | null)?.id ?? 0);
   app.strapi.db.lifecycles.subscribe({
     models: [WEBHOOK],
     async afterCreate({ result }) {
-      await forgetSubscriptions(app);
+      await subscribersOf(app).forget();
       await app.db.transaction(() => indexNew(app, idOf(result)));
     },
     async afterUpdate({ params, result }) {
-      await forgetSubscriptions(app);
+      await subscribersOf(app).forget();
       if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
       await app.db.transaction(() => index(app, [idOf(result)]));
     },
     async afterDelete({ result }) {
-      await forgetSubscriptions(app);
+      await subscribersOf(app).forget();
       const db = await app.db.current();
       await db
         .table(SUBSCRIPTIONS_TABLE)
@@ -455,6 +449,6 @@ export const keepSubscriptionIndex = (app: App): void => {
     },
     afterCreateMany: repair,
     afterUpdateMany: repair,
-    afterDeleteMany: () => forgetSubscriptions(app),
+    afterDeleteMany: () => subscribersOf(app).forget(),
   });
 };
