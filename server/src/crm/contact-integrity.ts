@@ -17,7 +17,7 @@ import {
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
-import { BackgroundWork, whenLoaded } from '../runtime/background-work';
+import { BackgroundWork, whenLoaded } from '../runtime/event-loop';
 import { selectRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
 import type { App, Slot } from '../app';

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nextTurn } from '../runtime/event-loop';
+import { nextTurn, whenLoaded } from '../runtime/event-loop';
 import { DAY_MS, errorText } from '../runtime/text';
-import { whenLoaded } from '../runtime/background-work';
 import { getDeliveryChanges } from './deliveries/changes';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';

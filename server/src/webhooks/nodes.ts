@@ -11,7 +11,7 @@ import {
   judgePrivateAddresses,
   type PrivateAddressPolicy,
 } from '../net/guard';
-import { whenLoaded } from '../runtime/background-work';
+import { whenLoaded } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { REMEMBERED_MS, subscribersOf } from './subscriptions';
 import { WEBHOOK } from './tables';
