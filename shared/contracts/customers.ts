@@ -41,4 +41,6 @@ export interface CustomersService {
 export interface PurchasesService {
   /** Newest first. */
   list(contact: string, page: { page: number; per_page: number }): Promise<Page<Purchase>>;
+  /** True if a connection looks for the contacts of its sales. */
+  areAttached(): Promise<boolean>;
 }

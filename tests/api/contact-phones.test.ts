@@ -1,5 +1,6 @@
 import { databases, describeEach } from '../support/databases';
 import { type Site, startSite } from '../support/site';
+import { admin, createTill } from './pos-till';
 import { waitFor } from '../support/wait';
 
 jest.setTimeout(120_000);
@@ -69,9 +70,17 @@ describeEach(databases(), 'phones of contacts', (database) => {
         strapi.db
           .connection('switchboard_site')
           .where({ name: 'contact_phones' })
-          .update({ value: `${uid}/phone/${value}` }),
+          // Begun long ago, so that all nodes keep it.
+          .update({ value: `${uid}/phone/0/${value}` }),
       CONTACT,
       id
+    );
+
+  const mark = (): Promise<string | null> =>
+    site.evaluate(
+      async ({ strapi }) =>
+        (await strapi.db.connection('switchboard_site').where({ name: 'contact_phones' }).first())
+          ?.value ?? null
     );
 
   const run = (name: string) =>
@@ -79,6 +88,32 @@ describeEach(databases(), 'phones of contacts', (database) => {
       const found = strapi.cron.jobs.find(({ name: own }: { name: string }) => own === wanted);
       found.job.invoke();
     }, name);
+
+  it('are in no index, and found all the same, while no connection attaches customers', async () => {
+    const early = await make({ email: 'early@example.com', phone: '020 7946 0301' });
+    expect(await digitsOf([early])).toEqual([]);
+    expect(await find('+442079460301')).toBe(early);
+    expect(await mark()).toBeNull();
+  });
+
+  it('are indexed from when a connection attaches customers, and walked once every node does so', async () => {
+    const till = await createTill(site, { customers: 'ignore' });
+    await run('switchboardContactPhones');
+    await make({ email: 'ignored@example.com', phone: '020 7946 0302' });
+    expect(await mark()).toBeNull();
+    await admin(site, 'PUT', `/connections/${till.id}`, { customers: 'match' });
+    await run('switchboardContactPhones');
+    await waitFor(async () => (await mark()) !== null, 30_000, 'the index to begin');
+    // Other nodes may not keep it yet.
+    await run('switchboardContactPhones');
+    const kept = await make({ email: 'kept@example.com', phone: '020 7946 0303' });
+    expect(await digitsOf([kept])).toEqual(['460303']);
+    expect(await mark()).toMatch(/\/phone\/\d{13}\/0$/);
+    await setMark(0);
+    await run('switchboardContactPhones');
+    await waitFor(async () => !(await mark())?.endsWith('/0'), 30_000, 'contacts to be walked');
+    expect(await find('+442079460301')).not.toBeNull();
+  });
 
   it('are found by an index, in which only contacts are looked for that it has not reached', async () => {
     const id = await make({ email: 'a@example.com', phone: '020 7946 0018' });
@@ -151,6 +186,9 @@ describeEach(databases(), 'phones of contacts', (database) => {
     });
     expect(await find('+441214960123')).toBe('old123');
     await site.restart({});
+    await waitFor(async () => (await mark()) !== null, 30_000, 'the index to begin');
+    await setMark(0);
+    await run('switchboardContactPhones');
     const count = () =>
       site.evaluate(
         async ({ strapi }) =>
@@ -165,5 +203,24 @@ describeEach(databases(), 'phones of contacts', (database) => {
       expect(await find('+441214960699')).toBe('old699');
     });
     expect(read.length).toBeGreaterThan(0);
+    // Written by somebody who did not keep the index, and behind its mark.
+    const missing = () =>
+      site.evaluate(({ strapi }) =>
+        strapi.db.connection('switchboard_contact_phones').where({ document_id: 'old7' }).delete()
+      );
+    expect(await missing()).toBe(1);
+    await run('switchboardForgottenPhones');
+    await waitFor(async () => (await count()) === 700, 30_000, 'the gap to be filled');
+  });
+
+  it('are no longer indexed once no connection attaches customers', async () => {
+    const connections = await admin(site, 'GET', '/connections');
+    for (const { id } of connections as { id: number }[])
+      await admin(site, 'PUT', `/connections/${id}`, { customers: 'ignore' });
+    await run('switchboardContactPhones');
+    await waitFor(async () => (await mark()) === null, 30_000, 'the index to end');
+    const late = await make({ email: 'late@example.com', phone: '020 7946 0304' });
+    expect(await digitsOf([late])).toEqual([]);
+    expect(await find('+442079460304')).toBe(late);
   });
 });

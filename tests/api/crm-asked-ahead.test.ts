@@ -148,6 +148,7 @@ describeEach(anyServer(), 'writes with a small pool of connections', (database) 
       strapi.db.connection.removeListener('query', hear);
       return statements;
     });
-    expect(asked).toBe(1);
+    // Or not at all, where another write has just asked.
+    expect(asked).toBeLessThanOrEqual(1);
   });
 });

@@ -19,7 +19,6 @@ const APPLICATION_PASSWORDS_TABLE = 'switchboard_application_passwords';
 export const applicationPasswordTable = {
   tableName: APPLICATION_PASSWORDS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     user_id: { type: 'integer' },
     name: { type: 'string' },
     hash: { type: 'string' },

@@ -51,7 +51,6 @@ const UNPUBLISHED_TABLE = 'switchboard_unpublished';
 export const unpublishedTable: PlainTable = {
   tableName: UNPUBLISHED_TABLE,
   attributes: {
-    id: { type: 'increments' },
     kind: { type: 'string', column: { args: [32] } },
     document_id: { type: 'string', column: { args: [64] } },
     state: { type: 'text' },

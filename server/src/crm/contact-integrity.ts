@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
+import type { PurchasesService } from '../../../shared/contracts/customers';
 import { writtenDigits } from '../database/contains';
 import { createFaultLog, isDuplicate } from '../database/retry';
 import { SITE_TABLE } from '../database/site';
@@ -16,7 +17,7 @@ import {
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
-import { BackgroundWork, whenLoaded } from '../runtime/background-work';
+import { BackgroundWork, whenLoaded } from '../runtime/event-loop';
 import { selectRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
 import type { App, Slot } from '../app';
@@ -255,7 +256,7 @@ const BUCKETS = 256;
 /** Rows that are there to be locked and for nothing else. */
 export const emailLockTable: PlainTable = {
   tableName: TABLE,
-  attributes: { id: { type: 'increments' }, uses: { type: 'biginteger' } },
+  attributes: { uses: { type: 'biginteger' } },
 };
 
 /** Makes the rows once; another node may be doing the same. */
@@ -316,7 +317,6 @@ const PHONES_TABLE = 'switchboard_contact_phones';
 export const phonesTable: PlainTable = {
   tableName: PHONES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     digits: { type: 'string', column: { args: [6] } },
     document_id: { type: 'string' },
   },
@@ -355,21 +355,26 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
 };
 
 /**
- * Keeps the index in the transaction of every write of a contact; one that gives no phone costs nothing.
+ * Keeps the index in the transaction of every write of a contact, while somebody looks for phones; a write that
+ * gives no phone costs nothing.
  * Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
  */
-const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => {
+const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): void => {
   const { strapi } = app;
+  const { attribute, tableName } = source;
   const { uid } = getInspected(app, 'contact');
-  const index = async (contacts: readonly ContactPhone[]) =>
-    indexPhones(await app.db.current(), contacts);
+  const index = async (contacts: readonly ContactPhone[]): Promise<void> => {
+    if (isKept()) await indexPhones(await app.db.current(), contacts);
+  };
   const written = async ({ params, result }: DataEvent): Promise<void> => {
     const phone = (params.data as Data | undefined)?.[attribute];
     const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
     if (phone && typeof id === 'string') await index([{ document_id: id, phone }]);
   };
   const withPhone = ({ params }: DataEvent): Data[] =>
-    [params.data ?? []].flat().filter((data) => lastDigits(data[attribute]) !== null);
+    isKept()
+      ? [params.data ?? []].flat().filter((data) => lastDigits(data[attribute]) !== null)
+      : [];
   listenToWrites(strapi, [uid], {
     afterCreate: written,
     afterUpdate: written,
@@ -386,7 +391,7 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
     },
     async beforeUpdateMany(event: DataEvent) {
       const phone = (event.params.data as Data | undefined)?.[attribute];
-      if (lastDigits(phone) === null) return;
+      if (lastDigits(phone) === null || !isKept()) return;
       const rows = await writtenRows(strapi, event);
       await index(rows.map(({ documentId: document_id }) => ({ document_id, phone })));
     },
@@ -406,32 +411,59 @@ const followPhones = (app: App, { attribute, tableName }: ValueColumn): void => 
 };
 
 /*
- * Contacts that came without a lifecycle, such as those of earlier versions or of an import of the host's:
- * their table is walked by its ids up to a mark in the database, so any node may go on at any time.
- * Contacts behind the mark are searched directly meanwhile (`phoneCandidates`).
+ * The index is kept while a connection of a till attaches customers. Each node looks once a minute if one does, and
+ * the first that finds one begins the index: a mark in the database has its time, and up to which id contacts are
+ * indexed. Contacts behind the mark are searched directly (`phoneCandidates`). Any node may go on with the filling,
+ * once all of them have kept the index for minutes: by then their earlier writes are committed. The rest, such as
+ * transactions that are open for longer and imports of the host's, is found at night.
  */
 
 const MARK = { name: 'contact_phones' };
+const PURCHASES = 'plugin::switchboard.pos-purchases';
 const AT_ONCE = 500;
 const PAUSE_MS = 10;
 const LOOK_AGAIN = '23 * * * * *';
-const FORGET = '41 3 * * *';
+const NIGHTLY = '41 3 * * *';
+const SETTLED_MS = 10 * 60_000;
 
 const marks = (db: Db): Knex.QueryBuilder => db.table(SITE_TABLE).where(MARK);
 
-/** Another type, or another field of it, is walked from its beginning. */
-const walked = (app: App, { attribute }: ValueColumn): string =>
-  `${getInspected(app, 'contact').uid}/${attribute}/`;
+interface Mark {
+  /** When the index was begun, by the database's clock. */
+  since: number;
+  /** The last row of a contact that is indexed. */
+  id: number;
+}
 
-/** Contacts' rows up to this id are in the index, those of later ones that were written since too. */
-const indexedUpTo = async (
+/** Another type, or another field of it, is walked from its beginning. */
+const markOf = (app: App, { attribute }: ValueColumn, { since, id }: Mark): string =>
+  `${getInspected(app, 'contact').uid}/${attribute}/${since}/${id}`;
+
+/** @returns null if the index is not kept */
+const readMark = async (
   app: App,
   source: ValueColumn,
   mark: Knex.QueryBuilder
-): Promise<number> => {
-  const start = walked(app, source);
+): Promise<Mark | null> => {
   const known = (await mark.first()) as { value: string } | undefined;
-  return known?.value.startsWith(start) ? Number(known.value.slice(start.length)) : 0;
+  const [since, id] = known?.value.split('/').slice(-2).map(Number) ?? [];
+  const read = { since: since ?? NaN, id: id ?? NaN };
+  return known?.value === markOf(app, source, read) && !Number.isNaN(read.since) ? read : null;
+};
+
+/** Begins the index, or ends it. @returns whether it is kept */
+const keepPhones = async (app: App, source: ValueColumn): Promise<boolean> => {
+  const db = app.db.pool;
+  const purchases = app.strapi.service(PURCHASES) as unknown as PurchasesService | undefined;
+  const isWanted = (await purchases?.areAttached()) ?? false;
+  if (!isWanted) {
+    if (await marks(db).first()) await marks(db).delete();
+  } else if (!(await readMark(app, source, marks(db)))) {
+    const value = markOf(app, source, { since: app.clock.now(), id: 0 });
+    const begun = db.table(SITE_TABLE).insert({ ...MARK, value });
+    await begun.onConflict('name').merge();
+  }
+  return isWanted;
 };
 
 /** The contacts whose phone may end as this one: those of the index, and those that it has not reached. */
@@ -446,7 +478,7 @@ export const phoneCandidates = async (app: App, phone: string): Promise<string[]
   const others = (await db
     .table(tableName)
     .distinct('document_id')
-    .where('id', '>', await indexedUpTo(app, source, marks(db)))
+    .where('id', '>', (await readMark(app, source, marks(db)))?.id ?? 0)
     .whereNotNull(column)
     .whereRaw(`${written.sql} LIKE ?`, [...written.bindings, `%${digits}`])) as {
     document_id: string;
@@ -454,48 +486,63 @@ export const phoneCandidates = async (app: App, phone: string): Promise<string[]
   return [...new Set([...indexed, ...others.map(({ document_id: id }) => id)])].sort();
 };
 
+type Contact = ContactPhone & { id: number };
+
+const contactsAfter = (db: Db, { tableName, column }: ValueColumn, id: number) =>
+  db
+    .table(tableName)
+    .select('id', 'document_id', `${column} as phone`)
+    .where('id', '>', id)
+    .orderBy('id')
+    .limit(AT_ONCE) as unknown as Promise<Contact[]>;
+
+/** Most were indexed as they were written. */
+const indexMissing = async (db: Db, contacts: readonly Contact[]): Promise<void> => {
+  const ids = contacts.map(({ document_id: id }) => id);
+  const known = (await db
+    .table(PHONES_TABLE)
+    .select('digits', 'document_id')
+    .whereIn('document_id', ids)) as { digits: string; document_id: string }[];
+  const indexed = new Set(known.map(({ digits, document_id: id }) => `${digits}/${id}`));
+  const isMissing = ({ document_id: id, phone }: Contact): boolean =>
+    !indexed.has(`${lastDigits(phone) ?? ''}/${id}`);
+  await indexPhones(db, contacts.filter(isMissing));
+};
+
 /** @returns whether there is more to do */
 const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
   app.db.retrying(async (tx) => {
-    const after = await indexedUpTo(app, source, marks(tx).forUpdate());
-    const rows = (await tx
-      .table(source.tableName)
-      .select('id', 'document_id', `${source.column} as phone`)
-      .where('id', '>', after)
-      .orderBy('id')
-      .limit(AT_ONCE)) as (ContactPhone & { id: number })[];
-    const last = rows.at(-1);
-    const isFull = rows.length === AT_ONCE;
+    const mark = await readMark(app, source, marks(tx).forUpdate());
+    if (!mark || app.clock.now() - mark.since < SETTLED_MS) return false;
+    const contacts = await contactsAfter(tx, source, mark.id);
+    const last = contacts.at(-1);
+    const isFull = contacts.length === AT_ONCE;
     // A few without a phone are not worth a write a minute.
-    if (!last || (!isFull && rows.every(({ phone }) => lastDigits(phone) === null))) return false;
-    const known = (await tx
-      .table(PHONES_TABLE)
-      .select('digits', 'document_id')
-      .whereIn(
-        'document_id',
-        rows.map(({ document_id: id }) => id)
-      )) as { digits: string; document_id: string }[];
-    const indexed = new Set(known.map(({ digits, document_id: id }) => `${digits}/${id}`));
-    // Most were indexed as they were written.
-    await indexPhones(
-      tx,
-      rows.filter(({ document_id: id, phone }) => !indexed.has(`${lastDigits(phone) ?? ''}/${id}`))
-    );
-    await marks(tx).update({ value: `${walked(app, source)}${last.id}` });
+    if (!last || (!isFull && contacts.every(({ phone }) => lastDigits(phone) === null)))
+      return false;
+    await indexMissing(tx, contacts);
+    await marks(tx).update({ value: markOf(app, source, { ...mark, id: last.id }) });
     return isFull;
   });
 
-/** Forgets digits that are of no contact's phone any more. */
-const forgetGone = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
-  const db = await app.db.current();
-  for (let last = 0; !isStopped();) {
-    const rows = (await db
+/** Adds what is missing, and forgets digits that are of no contact's phone any more. */
+const repairPhones = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
+  const db = app.db.pool;
+  for (let last = 0, isFull = true; isFull && !isStopped(); await pause(PAUSE_MS)) {
+    const contacts = await contactsAfter(db, source, last);
+    isFull = contacts.length === AT_ONCE;
+    if (contacts.length > 0) await indexMissing(db, contacts);
+    last = Number(contacts.at(-1)?.id);
+  }
+  for (let last = 0, isFull = true; isFull && !isStopped(); await pause(PAUSE_MS)) {
+    const phones = (await db
       .table(PHONES_TABLE)
       .select('id', 'digits', 'document_id')
       .where('id', '>', last)
       .orderBy('id')
       .limit(AT_ONCE)) as { id: number; digits: string; document_id: string }[];
-    const ids = [...new Set(rows.map(({ document_id: id }) => id))];
+    isFull = phones.length === AT_ONCE;
+    const ids = [...new Set(phones.map(({ document_id: id }) => id))];
     const contacts = (await db
       .table(source.tableName)
       .select('document_id', `${source.column} as phone`)
@@ -503,50 +550,45 @@ const forgetGone = async (app: App, source: ValueColumn, isStopped: () => boolea
     const kept = new Set(
       contacts.map(({ document_id: id, phone }) => `${lastDigits(phone) ?? ''}/${id}`)
     );
-    const gone = rows.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
+    const gone = phones.filter(({ digits, document_id: id }) => !kept.has(`${digits}/${id}`));
     const goneIds = gone.map(({ id }) => id);
     if (goneIds.length > 0) await db.table(PHONES_TABLE).whereIn('id', goneIds).delete();
-    if (rows.length < AT_ONCE) return;
-    last = Number(rows.at(-1)?.id);
-    await pause(PAUSE_MS);
+    last = Number(phones.at(-1)?.id);
   }
 };
 
 const stops = (): Slot<() => Promise<void>> => ({});
 
 /**
- * Keeps the index of phones from here on, and fills in what is there, in the background and each minute. To
- * be called after the change capture has begun, which gives new contacts their ids if somebody subscribed.
+ * Keeps the index of phones from here on while somebody looks for them, and fills in what is there, in the background
+ * and each minute. To be called after the change capture has begun, which gives new contacts their ids if somebody
+ * subscribed.
  */
 export const startPhoneIndex = async (app: App): Promise<void> => {
   const source = phoneColumn(app);
   if (!source) return;
-  followPhones(app, source);
-  const db = await app.db.current();
-  await db
-    .table(SITE_TABLE)
-    .insert({ ...MARK, value: `${walked(app, source)}0` })
-    .onConflict('name')
-    .ignore();
+  let isKept = await keepPhones(app, source);
+  followPhones(app, source, () => isKept);
   const logFault = createFaultLog(app.log);
-  let forget = false;
+  let isNight = false;
   const work = new BackgroundWork({
     detached: app.detached,
     async pass(isStopped) {
+      isKept = await keepPhones(app, source);
       while (!isStopped() && (await fillSome(app, source))) await pause(PAUSE_MS);
-      if (!forget) return;
-      forget = false;
-      await forgetGone(app, source, isStopped);
+      if (!isNight) return;
+      isNight = false;
+      if (isKept) await repairPhones(app, source, isStopped);
     },
     failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
   });
-  const forgetToo = async (): Promise<void> => {
-    forget = true;
+  const lookAtAll = async (): Promise<void> => {
+    isNight = true;
     work.wake();
   };
   app.strapi.cron.add({
     switchboardContactPhones: { task: async () => work.wake(), options: { rule: LOOK_AGAIN } },
-    switchboardForgottenPhones: { task: forgetToo, options: { rule: FORGET } },
+    switchboardForgottenPhones: { task: lookAtAll, options: { rule: NIGHTLY } },
   });
   const giveUpStart = whenLoaded(app.strapi, () => work.wake());
   app.part(stops).value = () => {

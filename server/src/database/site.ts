@@ -13,7 +13,6 @@ export const SITE_TABLE = 'switchboard_site';
 export const siteTable: PlainTable = {
   tableName: SITE_TABLE,
   attributes: {
-    id: { type: 'increments' },
     name: { type: 'string' },
     value: { type: 'string' },
   },

@@ -14,7 +14,6 @@ const IMPORT_REJECTS_TABLE = 'switchboard_import_rejects';
 export const importTable = {
   tableName: IMPORTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     token: { type: 'string' },
     kind: { type: 'string' },
     state: { type: 'string' },
@@ -38,7 +37,6 @@ export const importTable = {
 export const importRejectTable = {
   tableName: IMPORT_REJECTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     import_id: { type: 'integer' },
     line: { type: 'integer' },
     message: { type: 'text' },

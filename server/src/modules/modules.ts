@@ -32,9 +32,16 @@ export const storedModules = (db: Db): Knex.QueryBuilder =>
 export const enabledModules = (stored: string | null | undefined): ReadonlySet<ModuleId> =>
   modulesOn(stored ? ((JSON.parse(stored) as Switches | null) ?? {}) : {});
 
+/** Called for a change of modules: in its transaction, after the commit, and before it is answered. */
+interface ModulesListener {
+  changing(): Promise<void>;
+  changed(): void;
+  answering(): Promise<void>;
+}
+
 /** Which optional modules are on. Read from the database each time: another node may have switched. */
 export class Modules {
-  private listener: () => void = () => {};
+  private listener: ModulesListener | null = null;
 
   constructor(private readonly site: Pick<App, 'strapi' | 'db' | 'options'>) {}
 
@@ -56,17 +63,20 @@ export class Modules {
   }
 
   /** Switches modules; those that are not named stay as they are. */
-  set(changes: Switches): Promise<Module[]> {
-    return this.site.db.retrying(async (tx) => {
+  async set(changes: Switches): Promise<Module[]> {
+    const modules = await this.site.db.retrying(async (tx) => {
       const switches = { ...(await this.read()), ...changes };
       await this.store().set({ value: switches });
-      tx.onCommit(() => this.listener());
+      await this.listener?.changing();
+      tx.onCommit(() => this.listener?.changed());
       return this.toList(switches);
     });
+    await this.listener?.answering();
+    return modules;
   }
 
-  /** Calls `listener` when this process has switched modules, after the commit. */
-  onChanged(listener: () => void): void {
+  /** Tells `listener` of the switches of this process. */
+  onChange(listener: ModulesListener): void {
     this.listener = listener;
   }
 

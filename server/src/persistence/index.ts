@@ -19,7 +19,6 @@ const SCREENS_KEY = `plugin_content_manager_configuration_content_types::${OURS}
 const hostSettingsTable: PlainTable = {
   tableName: TABLE,
   attributes: {
-    id: { type: 'increments' },
     name: { type: 'string' },
     rows: { type: 'text' },
     /** The host booted without the plugin since; what it forgot has to be put back. */

@@ -4,6 +4,7 @@ import type {
   PurchasesService,
   SaleCustomer,
 } from '../../../shared/contracts/customers';
+import type { CustomerRule } from '../../../shared/contracts/pos';
 import { minorDigits } from '../../../shared/currencies';
 import { findInChunks, inChunks } from '../database/written-rows';
 import type { PlainTable, RowOf } from '../database/tables/plain-tables';
@@ -34,7 +35,6 @@ export const PURCHASES_TABLE = 'switchboard_pos_purchases';
 export const purchasesTable = {
   tableName: PURCHASES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event_id: { type: 'integer' },
     sale_id: { type: 'integer' },
     contact_id: { type: 'string', null: true },
@@ -291,5 +291,14 @@ export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): Pur
       const { currency = null, amount = 0n } = counted === null ? {} : readCounted(counted);
       return { kind, external_id, occurred_at, currency, total: Number(amount) };
     });
+  },
+
+  async areAttached() {
+    const db = await appOf(strapi).db.current();
+    const attaching = db
+      .table(CONNECTIONS_TABLE)
+      .whereNull('customers')
+      .orWhereNot({ customers: 'ignore' satisfies CustomerRule });
+    return (await attaching.first('id')) !== undefined;
   },
 });

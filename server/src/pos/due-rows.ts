@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { App } from '../app';
 import { createFaultLog, isInfrastructureFault, withTransientRetry } from '../database/retry';
-import { BackgroundWork } from '../runtime/background-work';
+import { BackgroundWork } from '../runtime/event-loop';
 import type { Big } from '../stock/tables';
 
 interface DueRow {

@@ -85,7 +85,6 @@ export const connectionType = internalType({
 export const posEventTable = {
   tableName: POS_EVENTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     connection_id: { type: 'integer' },
     kind: { type: 'string' },
     external_id: { type: 'text' },
@@ -147,7 +146,6 @@ export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue'
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event_id: { type: 'integer' },
     digest: { type: 'string' },
     kind: { type: 'string' },
@@ -172,7 +170,6 @@ export const posWaitTable: PlainTable = {
 export const posClosingTable = {
   tableName: POS_CLOSINGS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event_id: { type: 'integer' },
     connection_id: { type: 'integer' },
     mode: { type: 'string' },
@@ -197,7 +194,6 @@ export const posClosingTable = {
 export const posMappingTable = {
   tableName: POS_MAPPINGS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     kind: { type: 'string' },
     value: { type: 'text' },
     active_digest: { type: 'string', null: true },
@@ -225,7 +221,6 @@ export const posMappingTable = {
 export const posMappedLineTable: PlainTable = {
   tableName: POS_MAPPED_LINES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     mapping_id: { type: 'integer' },
     event_id: { type: 'integer' },
     line: { type: 'integer' },

@@ -1,3 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Core } from '@strapi/strapi';
+
 /** How long one piece of synchronous work may hold the event loop before it lets others go first. */
 const SLICE_MS = 10;
 
@@ -48,4 +51,170 @@ export const inTurns = async <T>(
     if (step.done) return step.value;
     if (slice.isOver()) await slice.next();
   }
+};
+
+interface Passes {
+  /** Runs in a context of its own, not in that of the caller that wakes it. */
+  detached: (pass: () => Promise<void>) => Promise<void>;
+  /** Does what there is to do, and leaves off where it is told to. */
+  pass: (isStopped: () => boolean) => Promise<void>;
+  /** Called with the error of a pass; its rest is done when it is woken again, or was meanwhile. */
+  failed: (error: unknown) => void;
+}
+
+/** Background work, one pass at a time. */
+export class BackgroundWork {
+  private stopped = false;
+  private again = false;
+  private running: Promise<void> | null = null;
+
+  constructor(private readonly passes: Passes) {}
+
+  /** Begins a pass, or another one after that which is under way. Never throws. */
+  wake(): void {
+    this.again = true;
+    if (this.stopped || this.running) return;
+    this.running = this.passes.detached(() => this.run());
+  }
+
+  /** Begins no more; resolves when what is under way has ended. */
+  async stop(): Promise<void> {
+    this.stopped = true;
+    await this.running;
+  }
+
+  private async run(): Promise<void> {
+    try {
+      do {
+        this.again = false;
+        await this.passes.pass(() => this.stopped).catch(this.passes.failed);
+      } while (this.again && !this.stopped);
+    } finally {
+      // In the turn of the last look at `again`: a wake after that begins the next run.
+      this.running = null;
+    }
+  }
+}
+
+interface GatheringOptions {
+  /** The most of one batch; no limit by default. */
+  limit?: number;
+  /** Gives the work a context of its own; by default it has the first caller's. */
+  detached?: (start: () => void) => void;
+  /** True if an error is that of a whole batch; else each of the batch is worked on alone. */
+  isShared?: (error: unknown) => boolean;
+}
+
+interface Gathered<In, Out> {
+  one: In;
+  done: (output: Out) => void;
+  failed: (error: unknown) => void;
+}
+
+/**
+ * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
+ * what comes while others are worked on. Nobody waits for company.
+ * @param work gives the outputs in the order of the batch, or none
+ * @returns a function that resolves with the output of that one, or rejects with what was thrown
+ */
+export const createGathering = <In, Out = void>(
+  work: (batch: readonly In[]) => Promise<readonly Out[] | void>,
+  { limit = Infinity, detached = (start) => start(), isShared = () => true }: GatheringOptions = {}
+): ((one: In) => Promise<Out>) => {
+  const waiting: Gathered<In, Out>[] = [];
+  let working = false;
+
+  const workOn = async (batch: readonly Gathered<In, Out>[]): Promise<void> => {
+    try {
+      const outputs = await work(batch.map(({ one }) => one));
+      for (const [at, { done }] of batch.entries()) done(outputs?.[at] as Out);
+    } catch (error) {
+      const isOfAll = batch.length === 1 || isShared(error);
+      for (const one of batch) {
+        if (isOfAll) one.failed(error);
+        else {
+          await nextTurn();
+          await workOn([one]);
+        }
+      }
+    }
+  };
+
+  const workOnAll = async (): Promise<void> => {
+    while (waiting.length > 0) await workOn(waiting.splice(0, limit));
+    working = false;
+  };
+
+  return (one) =>
+    new Promise((done, failed) => {
+      waiting.push({ one, done, failed });
+      if (working) return;
+      working = true;
+      detached(() => setImmediate(() => void workOnAll()));
+    });
+};
+
+const LOOK_EVERY_MS = 20;
+
+/** Calls `start` once the whole site has started, with its hooks. @returns what ends the wait */
+export const whenLoaded = (strapi: Core.Strapi, start: () => void): (() => void) => {
+  const timer = setInterval(() => {
+    if (!strapi.isLoaded) return;
+    clearInterval(timer);
+    start();
+  }, LOOK_EVERY_MS);
+  return () => clearInterval(timer);
+};
+
+/** Work waits for it until something changes, then checks the state itself. */
+export class Signal {
+  private readonly waiting = new Set<() => void>();
+  private given = 0;
+
+  /** Wakes everybody who waits now. */
+  give(): void {
+    this.given += 1;
+    for (const wake of [...this.waiting]) wake();
+  }
+
+  /** How often it was given so far. */
+  count(): number {
+    return this.given;
+  }
+
+  /**
+   * Waits until it was given more often than `seen`, but no longer than that: a signal that came
+   * between a look and the wait is not missed.
+   * @returns whether it was
+   */
+  since(seen: number, milliseconds: number): Promise<boolean> {
+    if (this.given !== seen) return Promise.resolve(true);
+    return new Promise((resolve) => {
+      const end = (came: boolean): void => {
+        clearTimeout(timer);
+        this.waiting.delete(wake);
+        resolve(came);
+      };
+      const wake = () => end(true);
+      const timer = setTimeout(end, milliseconds, false);
+      this.waiting.add(wake);
+    });
+  }
+}
+
+/**
+ * Waits for `ending`, but no longer than that: a database that does not answer must not keep the
+ * process alive.
+ */
+export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
+  const ended = new AbortController();
+  const deadline = sleep(milliseconds, undefined, { signal: ended.signal }).catch(() => {});
+  await Promise.race([ending, deadline]).finally(() => ended.abort());
+};
+
+const IDLE_LOOK_MS = 10;
+
+/** Waits until nothing is under way any more. Keeps no process alive. */
+export const whenIdle = async (isBusy: () => boolean): Promise<void> => {
+  while (isBusy()) await sleep(IDLE_LOOK_MS, undefined, { ref: false });
 };

@@ -1,6 +1,5 @@
 import { createFaultLog } from '../database/retry';
-import { Signal, stopWithin, whenIdle } from '../runtime/background-work';
-import { TimeSlice } from '../runtime/event-loop';
+import { Signal, stopWithin, TimeSlice, whenIdle } from '../runtime/event-loop';
 import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
 import type { GroupHandler, Turn, WorkerOptions } from './types';
 import type { Lease } from '../queue/queue';

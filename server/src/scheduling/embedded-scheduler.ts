@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog } from '../database/retry';
-import { BackgroundWork } from '../runtime/background-work';
-import { nextTurn } from '../runtime/event-loop';
+import { BackgroundWork, nextTurn } from '../runtime/event-loop';
 import type { GroupHandler, Scheduler, WorkerLog } from './types';
 
 const RETRY_AFTER_ERROR_MS = 1000;

@@ -1,8 +1,7 @@
 import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/queue';
-import { stopWithin, whenIdle } from '../runtime/background-work';
-import { TimeSlice } from '../runtime/event-loop';
+import { stopWithin, TimeSlice, whenIdle } from '../runtime/event-loop';
 import { GroupSlots } from './group-slots';
 import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
 import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from './types';

@@ -19,7 +19,6 @@ export type Big = number | string;
 export const itemTable = {
   tableName: ITEMS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     sku: { type: 'text' },
     sku_digest: { type: 'string' },
     gtin: { type: 'text', null: true },
@@ -40,7 +39,6 @@ export const itemTable = {
 export const locationTable = {
   tableName: LOCATIONS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     name: { type: 'text' },
     code: { type: 'text' },
     code_digest: { type: 'string' },
@@ -58,7 +56,6 @@ export const locationTable = {
 export const levelTable = {
   tableName: LEVELS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     item_id: { type: 'integer' },
     location_id: { type: 'integer' },
     opening: { type: 'biginteger' },
@@ -85,7 +82,6 @@ export const TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
 export const trialCountTable: PlainTable = {
   tableName: TRIAL_COUNTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     item_id: { type: 'integer' },
     location_id: { type: 'integer' },
     at: { type: 'biginteger' },
@@ -101,7 +97,6 @@ export const trialCountTable: PlainTable = {
 export const movementTable = {
   tableName: MOVEMENTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     level_id: { type: 'integer' },
     type: { type: 'string' },
     at: { type: 'biginteger' },
@@ -134,7 +129,6 @@ export const movementTable = {
 export const documentTable = {
   tableName: DOCUMENTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     kind: { type: 'string' },
     external_id: { type: 'text', null: true },
     external_digest: { type: 'string' },
@@ -182,7 +176,6 @@ export const EPOCHS_TABLE = 'switchboard_catalogue_epochs';
 export const changesTable = {
   tableName: CHANGES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     item_id: { type: 'integer' },
   },
 } satisfies PlainTable;
@@ -191,7 +184,6 @@ export const changesTable = {
 export const catalogueTable = {
   tableName: CATALOGUE_TABLE,
   attributes: {
-    id: { type: 'increments' },
     item_id: { type: 'integer' },
     number: { type: 'biginteger' },
     numbered_at: { type: 'biginteger' },
@@ -206,7 +198,6 @@ export const catalogueTable = {
 export const catalogueHeadTable: PlainTable = {
   tableName: CATALOGUE_HEAD_TABLE,
   attributes: {
-    id: { type: 'increments' },
     number: { type: 'biginteger' },
   },
 };
@@ -218,7 +209,6 @@ export const catalogueHeadTable: PlainTable = {
 export const retiredSkusTable = {
   tableName: RETIRED_SKUS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     sku: { type: 'text' },
     sku_digest: { type: 'string' },
     number: { type: 'biginteger', null: true },
@@ -233,7 +223,6 @@ export const retiredSkusTable = {
 export const epochsTable = {
   tableName: EPOCHS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     token: { type: 'string' },
     number: { type: 'biginteger' },
   },

@@ -18,7 +18,7 @@ import { createEventsService, sendForPlugin } from './events-service';
 import { onUnfitFilter, Publisher } from './publish';
 import { controllers, routes } from './managing/routes';
 import { copyHostWebhooks } from './managing/host-webhooks';
-import { leaveNodes, nodesTable, prepareNodes } from './nodes';
+import { answerAfterOtherNodes, leaveNodes, nodesTable, prepareNodes } from './nodes';
 import { closeSender, startSending, stopSending } from './lifecycle';
 import { keepSubscriptionIndex, subscriptionsTable } from './subscriptions';
 import { WebhooksService } from './managing/webhooks-service';
@@ -64,6 +64,7 @@ export const webhooks: Feature = {
     prepareInternalTypes(app, ['webhook', 'message', 'delivery']);
     followInternalRows(app, tables.WEBHOOK, tables.WEBHOOKS_TABLE);
     keepSubscriptionIndex(app);
+    answerAfterOtherNodes(app);
   },
   async bootstrap(app) {
     await app.clock.sync();

@@ -25,7 +25,6 @@ export const REPLAYS_TABLE = 'switchboard_journal_replays';
 export const journalTable = {
   tableName: JOURNAL_TABLE,
   attributes: {
-    id: { type: 'increments' },
     number: { type: 'biginteger', null: true },
     entry_id: { type: 'string', column: { args: [36] } },
     event: { type: 'string' },

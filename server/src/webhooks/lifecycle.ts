@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nextTurn } from '../runtime/event-loop';
+import { nextTurn, whenLoaded } from '../runtime/event-loop';
 import { DAY_MS, errorText } from '../runtime/text';
-import { whenLoaded } from '../runtime/background-work';
 import { getDeliveryChanges } from './deliveries/changes';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
@@ -14,10 +13,11 @@ import {
   removeOldRecoveries,
 } from './recoveries/job';
 import { settleArrivedWebhooksLater } from './imported-webhooks';
-import { announcePrivateAddresses } from './nodes';
+import { announcePrivateAddresses, awaitOtherNodes } from './nodes';
 import { createDeliveryHandler } from './sending/deliver';
 import { HeldBack } from './modules-off';
 import { Sender } from './sending/send';
+import { subscribersOf } from './subscriptions';
 import type { App, Slot } from '../app';
 
 const AT_ONCE = 500;
@@ -143,7 +143,11 @@ export const startSending = (app: App): void => {
   const sender = new Sender(app);
   const heldBack = new HeldBack(app);
   // By the node that was told to switch, whether it sends or not.
-  app.modules.onChanged(() => heldBack.release());
+  app.modules.onChange({
+    changing: () => subscribersOf(app).forget(),
+    changed: () => heldBack.release(),
+    answering: () => awaitOtherNodes(app),
+  });
   const now: Running = { sender, heldBack, giveUps: [announcePrivateAddresses(app)] };
   app.part(running).value = now;
   if (!app.options.webhooks.dispatch) return;

@@ -1,5 +1,5 @@
 import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
-import { BackgroundWork, createGathering } from '../runtime/background-work';
+import { BackgroundWork, createGathering } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { declarations, moduleOff } from './catalogue';
 import { getDeliveryChanges } from './deliveries/changes';

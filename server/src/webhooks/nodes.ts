@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { hostname } from 'node:os';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { parseCidrList } from '../net/address';
 import {
@@ -11,19 +11,21 @@ import {
   judgePrivateAddresses,
   type PrivateAddressPolicy,
 } from '../net/guard';
-import { whenLoaded } from '../runtime/background-work';
+import { whenLoaded } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
+import { REMEMBERED_MS, subscribersOf } from './subscriptions';
+import { WEBHOOK } from './tables';
 import type { App, Slot } from '../app';
 
 /**
- * The environment of each node of the site, for the commands of `switchboard`: a command that runs next
- * to a site has an environment of its own, which says nothing of the site's.
+ * The nodes of the site, each with its environment, for the commands of `switchboard`: a command that runs next to
+ * a site has an environment of its own, which says nothing of the site's. A node remembers for half a second who
+ * subscribed, so a change of webhooks is answered later where others run.
  */
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
   attributes: {
-    id: { type: 'increments' },
-    /** Which node: a digest of its machine, folder and port, so that one that starts again is the same. */
+    /** The process, by a random name. */
     name: { type: 'string' },
     /** `AddressFacts` as JSON. */
     facts: { type: 'text' },
@@ -49,11 +51,11 @@ export interface FollowedFacts extends AddressFacts {
   from: 'running' | 'stopped' | 'command';
 }
 
-const MINUTE_MS = 60_000;
-const SAY_EVERY_MS = 10 * MINUTE_MS;
+const SAY_EVERY_MS = 10_000;
 /** A node that said nothing for so long is taken for one that was killed. */
-const SILENT_MS = 30 * MINUTE_MS;
-const FORGET_MS = 30 * 24 * 60 * MINUTE_MS;
+const SILENT_MS = 30_000;
+/** Before others take a node for one that was killed, it remembers nothing: their clocks may differ. */
+const TRUSTED_MS = 20_000;
 
 /** True in a process of the command `switchboard`, which is no node of the site. */
 const isCommand = (app: App): boolean => app.strapi.config.get('switchboard-command') !== undefined;
@@ -126,23 +128,53 @@ export const readFollowed = async (app: App): Promise<FollowedFacts> => {
   return judgeNodes(rows, site, app.clock.now()) ?? ofCommand;
 };
 
-const nameOf = (app: App): string =>
-  createHash('sha256')
-    .update(JSON.stringify([hostname(), process.cwd(), app.strapi.config.get('server.port')]))
-    .digest('base64url')
-    .slice(0, 24);
+const ownName = (): string => randomUUID();
 
 const say = async (app: App, stopped: boolean): Promise<void> => {
+  const subscribers = subscribersOf(app);
+  const until = stopped ? 0 : performance.now() + TRUSTED_MS;
+  if (stopped) subscribers.rememberUntil = until;
   await app.clock.sync();
   const now = app.clock.now();
   const row = {
-    name: nameOf(app),
+    name: app.part(ownName),
     facts: JSON.stringify(ownFacts(app)),
     seen_at: now,
     stopped_at: stopped ? now : null,
     site_instance: app.site.instance,
   };
   await rowsOf(app).insert(row).onConflict('name').merge();
+  subscribers.rememberUntil = until;
+};
+
+/** True if another process of the site runs, or was killed less than half a minute ago. */
+const areOthersRunning = async (app: App): Promise<boolean> => {
+  const others = rowsOf(app)
+    .whereNull('stopped_at')
+    .whereNot({ name: app.part(ownName) })
+    .where('seen_at', '>', app.clock.now() - SILENT_MS)
+    .where((own) => own.where({ site_instance: app.site.instance }).orWhereNull('site_instance'));
+  return (await others.first('id')) !== undefined;
+};
+
+/**
+ * Resolves once no process uses subscribers from before a change of webhooks or modules that was just committed; at
+ * once if no other one runs. Within a caller's transaction it does not wait: others see the change half a second after
+ * the commit.
+ */
+export const awaitOtherNodes = async (app: App): Promise<void> => {
+  if (app.db.inTransaction()) return;
+  const from = performance.now();
+  if (await areOthersRunning(app)) await sleep(REMEMBERED_MS - (performance.now() - from));
+};
+
+/** Delays the document service's answers to changes of webhooks likewise. To be called in `register`. */
+export const answerAfterOtherNodes = (app: App): void => {
+  app.strapi.documents.use(async ({ uid, action }, next) => {
+    const result = await next();
+    if (uid === WEBHOOK && !/^(find|count)/.test(action)) await awaitOtherNodes(app);
+    return result;
+  });
 };
 
 const timers = (): Slot<NodeJS.Timeout> => ({});
@@ -155,9 +187,12 @@ export const prepareNodes = async (app: App): Promise<void> => {
     return;
   }
   await say(app, false);
-  await rowsOf(app)
-    .where('seen_at', '<', app.clock.now() - FORGET_MS)
-    .delete();
+  // While this one runs, the last facts of stopped nodes do not count.
+  const gone = await rowsOf(app)
+    .where('seen_at', '<', app.clock.now() - SILENT_MS)
+    .orWhereNotNull('stopped_at')
+    .pluck('id');
+  await rowsOf(app).whereIn('id', gone).delete();
   const timer = setInterval(() => {
     say(app, false).catch((error: unknown) =>
       app.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`)

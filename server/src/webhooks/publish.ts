@@ -18,7 +18,7 @@ import { insertEntries, type JournalEntry } from './journal';
 import { matches } from './rules/data-filter';
 import { isComposite, UnfitFilter } from './rules/filter-schema';
 import { uuidV7 } from '../runtime/uuid-v7';
-import { currentSubscriptions, type Subscriptions } from './subscriptions';
+import { type Subscribers, subscribersOf, type Subscriptions } from './subscriptions';
 import type { App, Slot } from '../app';
 
 const kindOf = (value: unknown): string => {
@@ -198,9 +198,11 @@ const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
 export class Publisher {
+  readonly subscribers: Subscribers;
   private readonly store: DeliveryStore;
 
   constructor(private readonly app: App) {
+    this.subscribers = subscribersOf(app);
     this.store = getDeliveryStore(app);
   }
 
@@ -209,7 +211,7 @@ export class Publisher {
    * Asks the database once a transaction, so a source may ask before it builds any payload.
    */
   async subscribed(names: readonly string[]): Promise<ReadonlySet<string>> {
-    const subscriptions = await currentSubscriptions(this.app, names);
+    const subscriptions = await this.subscribers.current(names);
     return new Set(names.filter((name) => subscriptions.isSubscribed(name)));
   }
 
@@ -231,7 +233,7 @@ export class Publisher {
     if (events.length === 0) return 0;
     const { app } = this;
     const names = [...new Set(events.map(({ event }) => event))];
-    const known = subscriptions ?? (await currentSubscriptions(app, names));
+    const known = subscriptions ?? (await this.subscribers.current(names));
     // Outside of the write's transaction.
     const onListened = (listened: readonly SentEvent[]): void =>
       telling(app.detached(() => app.hooks.tell(listened)));

@@ -168,90 +168,146 @@ const load = async (
   }
 };
 
-/** Counts the changes of webhooks on this node: what was read before the last one is out of date. */
-let revision = 0;
+/**
+ * Milliseconds for which a query's answer is used. If other processes run, a change of webhooks or modules is
+ * answered that much after its commit (`nodes.ts`): a write after the answer takes the change into account.
+ */
+export const REMEMBERED_MS = 500;
 
-/** After a change of webhooks: the events to come of the same call or transaction must see it. */
-export const forgetSubscriptions = (): void => {
-  revision += 1;
-};
+/** An older answer is read again in the background, while writes still use it. */
+const REFRESH_MS = 250;
 
-/** Subscriptions that were asked for before a transaction, for that transaction to take over. */
-export interface PrefetchedSubscriptions {
+/** One query for the subscribers of some events. */
+export interface SubscriptionQuery {
   readonly events: readonly string[];
-  /** null once a transaction has taken it. */
-  answer: Promise<Subscriptions> | null;
+  readonly answer: Promise<Subscriptions>;
+  /** The revision of this process's webhooks when it started. */
   readonly revision: number;
-  /** When it was asked for, in milliseconds of the process's clock. */
+  /** Start time, by `performance.now()`. */
   readonly at: number;
+  isAnswered?: boolean;
+  isRefreshing?: boolean;
 }
 
-/** Older answers are not used: another node may have changed webhooks meanwhile. */
-const FRESH_MS = 100;
+/** Transactions that have changed webhooks or modules, which only they see until they commit. */
+const changing = new WeakSet<object>();
 
-/**
- * Asks who subscribed on a connection of its own, for a write that is about to open its transaction: on a
- * database server the answer is there when the host has checked the write's data, a round trip sooner. Never
- * within a transaction: who holds a connection must not wait for another one. With one statement: a second
- * one could wait for the connection of the very write that waits for it.
- */
-export const prefetchSubscriptions = (
-  app: App,
-  events: readonly string[]
-): PrefetchedSubscriptions => {
-  const answer = load(app, events, (statement) => app.db.apart(statement), true);
-  // Should it fail, the write asks again in its transaction; perhaps nobody needs the answer.
-  answer.catch(() => {});
-  return { events, answer, revision, at: performance.now() };
-};
+/** A transaction's queries, one for each kind of events, by its knex. */
+const byTransaction = new WeakMap<object, SubscriptionQuery[]>();
 
-/** A transaction's earlier answers, one for each kind of events, by its knex. */
-const byTransaction = new WeakMap<
-  object,
-  {
-    revision: number;
-    known: { events: readonly string[]; answer: Promise<Subscriptions> }[];
+/** The subscribers of events, with this process's memory of the latest queries. */
+export class Subscribers {
+  /** Time by `performance.now()` until which other processes delay their answers for this memory. */
+  rememberUntil = 0;
+  /** Counts the changes of webhooks and modules in this process; a query from before the last one is out of date. */
+  private revision = 0;
+  /** By their events; as many as a site has kinds of writes. */
+  private readonly queries = new Map<string, SubscriptionQuery>();
+
+  constructor(private readonly app: App) {}
+
+  /** To be called with each change of webhooks or modules in this process, in its transaction. */
+  async forget(): Promise<void> {
+    const { db } = this.app;
+    if (db.inTransaction()) changing.add((await db.current()).knex);
+    this.revision += 1;
+    // A query in between did not see the change.
+    db.afterCommit(() => void (this.revision += 1));
   }
->();
 
-/**
- * The subscribers of these events, as the current transaction sees them if there is one. It comes from
- * the database and never from memory: another node may have changed webhooks a moment ago.
- * @param prefetched is used instead, while it is fresh, and by one transaction only
- */
-export const currentSubscriptions = async (
-  app: App,
-  events: readonly string[],
-  prefetched: PrefetchedSubscriptions | null = null
-): Promise<Subscriptions> => {
-  const db = await app.db.current();
-  const isFresh =
-    prefetched?.revision === revision &&
-    performance.now() - prefetched.at < FRESH_MS &&
-    events.every((event) => prefetched.events.includes(event));
-  const ahead = isFresh ? prefetched.answer : null;
-  const wanted = ahead && prefetched ? prefetched.events : events;
-  const ask = () => load(app, wanted, (statement) => db.prepared(statement));
-  if (!app.db.inTransaction()) return ahead?.catch(ask) ?? ask();
-
-  let answers = byTransaction.get(db.knex);
-  if (answers?.revision !== revision) {
-    answers = { revision, known: [] };
-    byTransaction.set(db.knex, answers);
+  /**
+   * Looks up the subscribers of these events for a write that is about to open its transaction: from memory, or on a
+   * connection of its own. On a database server that answer is there when the host has checked the write's data, a
+   * round trip sooner. Never within a transaction: a holder of a connection must not wait for another one.
+   * @returns null if no other process delays its answers for this memory
+   */
+  prefetch(events: readonly string[]): SubscriptionQuery | null {
+    const recalled = this.recall(events);
+    if (recalled || performance.now() > this.rememberUntil) return recalled;
+    const query = this.queryApart(events);
+    this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
+    return query;
   }
-  const same = answers.known.find((one) => events.every((event) => one.events.includes(event)));
-  if (same) return same.answer;
-  const answer = ahead?.catch(ask) ?? ask();
-  if (prefetched && ahead) prefetched.answer = null;
-  answers.known.push({ events: wanted, answer });
-  return answer;
-};
+
+  /**
+   * The subscribers of these events: as a query within the last half second found them, or as the current
+   * transaction sees them if it has changed webhooks itself.
+   * @param prefetched the query from before the transaction was opened
+   */
+  async current(
+    events: readonly string[],
+    prefetched: SubscriptionQuery | null = null
+  ): Promise<Subscriptions> {
+    const { app } = this;
+    const db = await app.db.current();
+    const isFresh = prefetched !== null && this.isFresh(prefetched, events);
+    const ahead = isFresh ? prefetched : this.recall(events);
+    // Another write's query may wait for the connection that this transaction holds.
+    const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
+    const known = isAtHand && !changing.has(db.knex) ? ahead : null;
+    const wanted = known?.events ?? events;
+    const ask = () => load(app, wanted, (statement) => db.prepared(statement));
+    if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
+
+    const answers = byTransaction.get(db.knex) ?? [];
+    const same = answers.find((one) => this.isFresh(one, events));
+    if (same) return same.answer;
+    const answer = known?.answer.catch(ask) ?? ask();
+    const { at, revision } = known ?? { at: performance.now(), revision: this.revision };
+    byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
+    return answer;
+  }
+
+  /** True if a query may be used for these events. */
+  private isFresh(
+    query: SubscriptionQuery,
+    events: readonly string[],
+    forMs = REMEMBERED_MS
+  ): boolean {
+    const isRecent = performance.now() - query.at < forMs && query.revision === this.revision;
+    return isRecent && events.every((event) => query.events.includes(event));
+  }
+
+  /** Finds a recent query of another write, and starts the next one in time. */
+  private recall(events: readonly string[]): SubscriptionQuery | null {
+    const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
+    const known = this.queries.get(key);
+    const isTrusted = performance.now() < this.rememberUntil;
+    if (!known || !isTrusted || !this.isFresh(known, events)) return null;
+    if (!known.isRefreshing && !this.isFresh(known, events, REFRESH_MS)) {
+      known.isRefreshing = true;
+      const next = this.app.detached(() => this.queryApart(events));
+      void next.answer.then(
+        () => this.queries.set(key, next),
+        () => {}
+      );
+    }
+    return known;
+  }
+
+  /** Runs one statement: a second one could wait for the connection of the very write that waits for it. */
+  private queryApart(events: readonly string[]): SubscriptionQuery {
+    const { app, revision } = this;
+    const at = performance.now();
+    const answer = load(app, events, (statement) => app.db.apart(statement), true);
+    const query: SubscriptionQuery = { events, answer, revision, at };
+    // If it fails, the write reads again in its transaction; perhaps nobody needs the answer.
+    answer.then(
+      () => (query.isAnswered = true),
+      () => {}
+    );
+    return query;
+  }
+}
+
+const makeSubscribers = (app: App): Subscribers => new Subscribers(app);
+
+export const subscribersOf = (app: App): Subscribers => app.part(makeSubscribers);
 
 /** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
 export const subscriptionsTable: PlainTable = {
   tableName: SUBSCRIPTIONS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     event: { type: 'string' },
     webhook_id: { type: 'integer' },
   },
@@ -365,18 +421,26 @@ const indexNew = async (app: App, made: number): Promise<void> => {
   }
 };
 
-/** Keeps the index with every write of a webhook, in its transaction. To be called in `register`. */
+/** Keeps the index with every write of a webhook, in its transaction, and forgets. To be called in `register`. */
 export const keepSubscriptionIndex = (app: App): void => {
-  const repair = (): Promise<void> => repairSubscriptionIndex(app);
+  const repair = async (): Promise<void> => {
+    await subscribersOf(app).forget();
+    await repairSubscriptionIndex(app);
+  };
   const idOf = (result: unknown): number => Number((result as { id?: number } | null)?.id ?? 0);
   app.strapi.db.lifecycles.subscribe({
     models: [WEBHOOK],
-    afterCreate: ({ result }) => app.db.transaction(() => indexNew(app, idOf(result))),
+    async afterCreate({ result }) {
+      await subscribersOf(app).forget();
+      await app.db.transaction(() => indexNew(app, idOf(result)));
+    },
     async afterUpdate({ params, result }) {
+      await subscribersOf(app).forget();
       if ((params.data as { events?: unknown } | undefined)?.events === undefined) return;
       await app.db.transaction(() => index(app, [idOf(result)]));
     },
     async afterDelete({ result }) {
+      await subscribersOf(app).forget();
       const db = await app.db.current();
       await db
         .table(SUBSCRIPTIONS_TABLE)
@@ -385,5 +449,6 @@ export const keepSubscriptionIndex = (app: App): void => {
     },
     afterCreateMany: repair,
     afterUpdateMany: repair,
+    afterDeleteMany: () => subscribersOf(app).forget(),
   });
 };

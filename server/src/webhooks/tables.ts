@@ -194,7 +194,6 @@ export const webhookLocksTable = groupLocksTable(WEBHOOK_LOCKS_TABLE);
 export const attemptsTable = {
   tableName: ATTEMPTS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     delivery_id: { type: 'integer' },
     webhook_id: { type: 'integer' },
     at: { type: 'biginteger' },
@@ -265,7 +264,6 @@ export const RECOVERY_ITEMS_TABLE = 'switchboard_recovery_items';
 export const recoveriesTable = {
   tableName: RECOVERIES_TABLE,
   attributes: {
-    id: { type: 'increments' },
     token: { type: 'string', column: { args: [36] } },
     kind: { type: 'string', column: { args: [20] } },
     state: { type: 'string', column: { args: [20] } },
@@ -295,7 +293,6 @@ export const recoveriesTable = {
 export const recoveryItemsTable = {
   tableName: RECOVERY_ITEMS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     recovery_id: { type: 'integer' },
     ref: { type: 'integer' },
     webhook_id: { type: 'integer' },

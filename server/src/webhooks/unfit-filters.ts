@@ -1,7 +1,6 @@
 import { TimeSlice } from '../runtime/event-loop';
 import { errorText } from '../runtime/text';
 import { refusalOf, storedFilter } from './rules/data-filter';
-import { forgetSubscriptions } from './subscriptions';
 import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
 import { type Alarm, announceAlarm, publishAlarms, switchOff } from './alarms';
 import { UNFIT_FILTER } from './webhook';
@@ -25,7 +24,6 @@ const switchOffUnfit = async (app: App, id: number, judged: string | null): Prom
     const reason = reasonFor(row);
     if (reason === null) return null;
     const alarm = await switchOff(app, row, reason);
-    forgetSubscriptions();
     await publishAlarms(app, [alarm]);
     return alarm;
   });

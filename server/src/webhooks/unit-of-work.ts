@@ -1,24 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inChunks } from '../database/written-rows';
-import {
-  currentSubscriptions,
-  type PrefetchedSubscriptions,
-  prefetchSubscriptions,
-  type Subscriptions,
-} from './subscriptions';
+import { getPublisher } from './publish';
+import type { SubscriptionQuery, Subscriptions } from './subscriptions';
 import type { App } from '../app';
 
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
 
-const prefetches = new AsyncLocalStorage<PrefetchedSubscriptions>();
+const prefetches = new AsyncLocalStorage<SubscriptionQuery | null>();
 
 /**
  * Runs a write; the subscribers of its possible events are looked up concurrently with its first steps.
  * Within a transaction nothing is prefetched, but what was prefetched just before it is used.
  */
 export const prefetching = <T>(app: App, events: readonly string[], work: () => T): T =>
-  app.db.inTransaction() ? work() : prefetches.run(prefetchSubscriptions(app, events), work);
+  app.db.inTransaction()
+    ? work()
+    : prefetches.run(getPublisher(app).subscribers.prefetch(events), work);
 
 /** Records of one type that changed, by document id. */
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
@@ -40,7 +38,7 @@ export abstract class UnitOfWork<Type, Change> {
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
-    return currentSubscriptions(this.app, events, prefetches.getStore());
+    return getPublisher(this.app).subscribers.current(events, prefetches.getStore());
   }
 
   async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {

@@ -1,4 +1,4 @@
-import { BackgroundWork } from '../../../server/src/runtime/background-work';
+import { BackgroundWork } from '../../../server/src/runtime/event-loop';
 
 /** Passes that end when they are told to, by their number. */
 const open = () => {

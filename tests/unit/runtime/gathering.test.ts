@@ -1,4 +1,4 @@
-import { createGathering } from '../../../server/src/runtime/background-work';
+import { createGathering } from '../../../server/src/runtime/event-loop';
 
 describe('gathering', () => {
   it('works together on what comes in one turn, and on what comes while others are worked on', async () => {

@@ -1,7 +1,7 @@
 import { type AddressFacts, judgeNodes, type NodeRow } from '../../../server/src/webhooks/nodes';
 
-const MINUTE = 60_000;
-const NOW = 100 * MINUTE;
+const SECOND = 1000;
+const NOW = 100 * SECOND;
 
 const facts = (given: string, open: boolean, allowed: string[] = []): AddressFacts => ({
   open,
@@ -28,30 +28,30 @@ describe('what a command goes by', () => {
     ['the node that runs', [node(develop)], { ...develop, from: 'running' }],
     [
       'the node that refuses, whichever started last',
-      [node(develop), node(live, { ago: MINUTE })],
+      [node(develop), node(live, { ago: 5 * SECOND })],
       { ...live, from: 'running' },
     ],
     [
       'a node that runs before one that stopped later',
-      [node(develop, { ago: 5 * MINUTE }), node(live, { ago: MINUTE, stopped: true })],
+      [node(develop, { ago: 20 * SECOND }), node(live, { ago: 5 * SECOND, stopped: true })],
       { ...develop, from: 'running' },
     ],
     [
-      'no node that was silent for half an hour',
-      [node(develop), node(live, { ago: 30 * MINUTE })],
+      'no node that was silent for half a minute',
+      [node(develop), node(live, { ago: 30 * SECOND })],
       { ...develop, from: 'running' },
     ],
     [
       'the last that stopped where none runs',
-      [node(develop, { ago: MINUTE, stopped: true }), node(live, { ago: 50 * MINUTE })],
+      [node(develop, { ago: 5 * SECOND, stopped: true }), node(live, { ago: 50 * SECOND })],
       { ...develop, from: 'stopped' },
     ],
     [
       'the networks that each node allows',
       [
         node(facts('production', false, ['10.0.0.0/8', '127.0.0.0/8'])),
-        node(facts('production', false, ['127.0.0.0/8']), { ago: MINUTE }),
-        node(develop, { ago: MINUTE }),
+        node(facts('production', false, ['127.0.0.0/8']), { ago: 5 * SECOND }),
+        node(develop, { ago: 5 * SECOND }),
       ],
       { ...facts('production', false, ['127.0.0.0/8']), from: 'running' },
     ],

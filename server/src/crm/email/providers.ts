@@ -54,7 +54,6 @@ const TABLE = 'switchboard_email_seen';
 export const seenEventsTable: PlainTable = {
   tableName: TABLE,
   attributes: {
-    id: { type: 'increments' },
     digest: { type: 'string', column: { args: [64] } },
     seen_at: { type: 'biginteger' },
   },

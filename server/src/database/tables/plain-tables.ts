@@ -40,6 +40,7 @@ export interface Column {
 
 export interface PlainTable {
   tableName: string;
+  /** With an `id` of the database's own, unless one is named. */
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
@@ -62,7 +63,7 @@ interface Values {
 }
 
 /** A row of a table; the columns that say so may be null. */
-export type RowOf<Table extends PlainTable> = {
+export type RowOf<Table extends PlainTable> = { id: number } & {
   [Name in keyof Table['attributes']]:
     | Values[Table['attributes'][Name]['type']]
     | (Table['attributes'][Name] extends { null: true } ? null : never);
@@ -131,7 +132,11 @@ const setFillFactor = async (
 };
 
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
-  const { tableName, attributes, indexes = [], fillFactor } = wanted;
+  const { tableName, indexes = [], fillFactor } = wanted;
+  const attributes: PlainTable['attributes'] = {
+    id: { type: 'increments' },
+    ...wanted.attributes,
+  };
   const { client } = strapi.db.dialect;
   const schema = () => strapi.db.getSchemaConnection();
   const columns = async (): Promise<Record<string, unknown>> =>

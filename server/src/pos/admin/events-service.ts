@@ -192,7 +192,7 @@ const searchRecords = async (
 };
 
 /** All but what nobody looks at in a list: the body, what a test would have moved, who handled it. */
-const LIST_COLUMNS = Object.keys(posEventTable.attributes).filter(
+const LIST_COLUMNS = ['id', ...Object.keys(posEventTable.attributes)].filter(
   (column) => !['body', 'simulated', 'refunded', 'money_left', 'by_hand'].includes(column)
 );
 

@@ -1,6 +1,6 @@
 import { isInfrastructureFault } from '../../database/retry';
 import { inSpan, measures } from '../../observability/measures';
-import { createGathering } from '../../runtime/background-work';
+import { createGathering } from '../../runtime/event-loop';
 import { debugEach } from '../../runtime/text';
 import { digestOf } from '../../stock/tables';
 import { type CountJudge, openCountJudge } from '../../stock/counts';

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
-import { createGathering } from '../../runtime/background-work';
+import { createGathering } from '../../runtime/event-loop';
 import { errorText } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
 import {

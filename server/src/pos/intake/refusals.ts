@@ -27,7 +27,6 @@ export const POS_REFUSALS_TABLE = 'switchboard_pos_refusals';
 export const posRefusalTable = {
   tableName: POS_REFUSALS_TABLE,
   attributes: {
-    id: { type: 'increments' },
     connection_id: { type: 'integer' },
     at: { type: 'biginteger' },
     kind: { type: 'string' },

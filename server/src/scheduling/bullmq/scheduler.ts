@@ -8,7 +8,7 @@ import { createFaultLog } from '../../database/retry';
 import { loadOptional } from '../../runtime/optional-package';
 import { errorText } from '../../runtime/text';
 import { Loop } from '../embedded-scheduler';
-import { stopWithin } from '../../runtime/background-work';
+import { stopWithin } from '../../runtime/event-loop';
 import { STOP_MARGIN_MS } from '../recorder';
 import { SlotWorker } from '../slot-worker';
 import type { GroupHandler, Scheduler, WorkerLog } from '../types';

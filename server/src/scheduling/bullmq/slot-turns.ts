@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Signal } from '../../runtime/background-work';
+import { Signal } from '../../runtime/event-loop';
 import type { Lease } from '../../queue/queue';
 import type { SlotWorker } from '../slot-worker';
 import type { Turn } from '../types';

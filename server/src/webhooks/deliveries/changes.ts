@@ -99,7 +99,7 @@ export class DeliveryChanges {
           .where({ group_id: webhook })
           .whereIn('section', [SECTIONS.waiting, SECTIONS.failing]);
       const found = force ? pending() : this.store.queue.free(pending());
-      const ended = await this.endFound(tx, found, limit, 'discarded');
+      const ended = await this.endFound(tx, found.limit(limit), 'discarded');
       const byHand = { state: QUEUE_STATES.ready, group_id: BY_HAND };
       const sent = this.store.places(tx).select('id').where(byHand);
       const own = this.store.rows(tx).where({ webhook_id: webhook, status: 'pending' });
@@ -131,12 +131,12 @@ export class DeliveryChanges {
     return this.app.db.retrying(async (tx) => {
       if (webhook === null) {
         const nameless = this.store.rows(tx).whereNull('webhook_id');
-        return this.endUnqueued(tx, nameless, limit, 'webhook_deleted');
+        return this.endUnqueued(tx, nameless.limit(limit), 'webhook_deleted');
       }
       const found = this.store.queue.free(
         this.store.places(tx).where({ group_id: webhook }).whereNot({ state: QUEUE_STATES.ended })
       );
-      return this.endFound(tx, found, limit, 'webhook_deleted');
+      return this.endFound(tx, found.limit(limit), 'webhook_deleted');
     });
   }
 
@@ -147,7 +147,7 @@ export class DeliveryChanges {
   endImported(webhooks: readonly number[], limit: number): Promise<number> {
     return this.app.db.retrying((tx) => {
       const found = this.store.rows(tx).whereIn('webhook_id', [...webhooks]);
-      return this.endUnqueued(tx, found, limit, 'imported');
+      return this.endUnqueued(tx, found.limit(limit), 'imported');
     });
   }
 
@@ -224,17 +224,9 @@ export class DeliveryChanges {
   }
 
   /** @returns how many of these ended. */
-  private async endFound(
-    tx: Tx,
-    found: Knex.QueryBuilder,
-    limit: number,
-    error: EndCause
-  ): Promise<number> {
-    const ids = (await found
-      .orderBy(['error', 'created_at', 'id'])
-      .limit(limit)
-      .forUpdate()
-      .pluck('id')) as (number | string)[];
+  private async endFound(tx: Tx, found: Knex.QueryBuilder, error: EndCause): Promise<number> {
+    const ordered = found.orderBy(['error', 'created_at', 'id']).forUpdate();
+    const ids: (number | string)[] = await ordered.pluck('id');
     const rows = (await this.store
       .rows(tx)
       .select(PLACED_COLUMNS)
@@ -248,26 +240,18 @@ export class DeliveryChanges {
   }
 
   /** Ends what waits without a place in the queue, as an import leaves it, or that is of another site. */
-  private async endUnqueued(
-    tx: Tx,
-    found: Knex.QueryBuilder,
-    limit: number,
-    error: EndCause
-  ): Promise<number> {
-    const rows = (await found
-      .select(PLACED_COLUMNS)
-      .andWhere((any) => {
-        any
-          .where({ status: 'pending' })
-          .whereNot('site_instance', this.app.site.instance)
-          .orWhere((unqueued) => {
-            // The log finds failed ones and tests by the queue.
-            unqueued.whereNotIn('id', this.store.places(tx).select('id')).andWhere((kept) => {
-              kept.whereIn('status', ['pending', 'failed']).orWhere({ is_test: true });
-            });
+  private async endUnqueued(tx: Tx, found: Knex.QueryBuilder, error: EndCause): Promise<number> {
+    const rows = (await found.select(PLACED_COLUMNS).andWhere((any) => {
+      any
+        .where({ status: 'pending' })
+        .whereNot('site_instance', this.app.site.instance)
+        .orWhere((unqueued) => {
+          // The log finds failed ones and tests by the queue.
+          unqueued.whereNotIn('id', this.store.places(tx).select('id')).andWhere((kept) => {
+            kept.whereIn('status', ['pending', 'failed']).orWhere({ is_test: true });
           });
-      })
-      .limit(limit)) as PlacedRow[];
+        });
+    })) as PlacedRow[];
     const pending = rows.filter(({ status }) => status === 'pending');
     const kept = rows.filter((row) => !pending.includes(row));
     const queued = kept.map((row) => this.store.queued(row));

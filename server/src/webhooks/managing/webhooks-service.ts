@@ -27,7 +27,7 @@ import { getSender } from '../lifecycle';
 import { judgeFilter, storedFilter } from '../rules/data-filter';
 import { generateSecret, judgeKept, keptNames } from '../rules/request-headers';
 import { settleArrivedWebhooks } from '../imported-webhooks';
-import { forgetSubscriptions } from '../subscriptions';
+import { awaitOtherNodes } from '../nodes';
 import { WEBHOOK, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { headerNames, openHeaders, sealHeaders, toManaged } from '../webhook';
 import type { CreateWebhook, RotateSecret, UpdateWebhook, WebhooksQuery } from './inputs';
@@ -196,9 +196,9 @@ export class WebhooksService {
           updated_at: at,
         },
       });
-      forgetSubscriptions();
       return findWebhook(this.app, Number(id));
     });
+    await awaitOtherNodes(this.app);
     return this.withSecrets(row, secret);
   }
 
@@ -238,7 +238,6 @@ export class WebhooksService {
           ...(switchesOn && NO_FAILURES),
         },
       });
-      forgetSubscriptions();
       const after = await findWebhook(this.app, id);
       // The receiver that asked for a pause may not be the one that answers there now, and earlier
       // attempts say nothing of it.
@@ -259,6 +258,7 @@ export class WebhooksService {
     store.limits.noteWebhook(changed);
     // Deliveries that a rate or an order held back may go now.
     announceDeliveries(this.app, id);
+    await awaitOtherNodes(this.app);
     return changed;
   }
 
@@ -266,6 +266,7 @@ export class WebhooksService {
   async remove(id: number): Promise<void> {
     const { document_id: documentId } = await findWebhook(this.app, id);
     await this.app.db.retrying(() => documentsOf(this.app.strapi, WEBHOOK).delete({ documentId }));
+    await awaitOtherNodes(this.app);
     // After its webhook nothing claims a delivery any more; the log goes in small batches.
     // Attempts that were under way are being recorded, in an order of their own.
     await removeDeliveriesOf(this.app, id);

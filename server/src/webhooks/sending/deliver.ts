@@ -2,9 +2,8 @@ import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules'
 import { padded, rowsOf } from '../../database/connection';
 import { repeated } from '../../database/dialects/shared';
 import { enabledModules, storedModules } from '../../modules/modules';
-import { createGathering } from '../../runtime/background-work';
+import { createGathering, nextTurn } from '../../runtime/event-loop';
 import { debugEach, debugLog, isoTime } from '../../runtime/text';
-import { nextTurn } from '../../runtime/event-loop';
 import { SlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine, type UnsentReason } from '../debug-lines';
