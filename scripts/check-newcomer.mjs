@@ -26,7 +26,9 @@ const { values: options } = parseArgs({
   options: { keep: { type: 'boolean' }, strapi: { type: 'string' } },
 });
 const strapi =
-  options.strapi === 'newest' ? findNewestStrapi() : (options.strapi ?? projects.PINNED);
+  options.strapi === 'newest'
+    ? findNewestStrapi(projects.PINNED)
+    : (options.strapi ?? projects.PINNED);
 if (options.strapi === 'newest' && strapi === projects.PINNED) {
   console.log(`[newcomer] ${strapi} is the newest Strapi 5 that the registry has whole:`);
   console.log('[newcomer] that is the version which the check without --strapi tries.');

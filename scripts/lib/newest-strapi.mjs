@@ -40,12 +40,12 @@ const view = (...args) => {
   throw new Error(`npm view ${args.join(' ')}: ${answer.error.summary ?? stderr}`);
 };
 
-/** Asks npm's registry. @returns {string} the version */
-export const findNewestStrapi = () => {
+/** Asks npm's registry. @param {string} installed a version that is whole @returns {string} the version */
+export const findNewestStrapi = (installed) => {
   const found = newestWhole(
     view('@strapi/strapi', 'versions') ?? [],
     (version) => view(`@strapi/strapi@${version}`, 'dependencies') ?? {},
-    (name, version) => view(`${name}@${version}`, 'version') === version
+    (name, version) => version === installed || view(`${name}@${version}`, 'version') === version
   );
   if (!found) throw new Error('The registry has no version of Strapi 5 whole.');
   return found;
