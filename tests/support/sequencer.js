@@ -10,7 +10,7 @@ const LONG = [
   ...['api/playground-shop', 'api/webhook-headers', 'api/replay', 'api/pos-wire'],
   ...['api/upgrade', 'api/work-contract', 'api/crm-relations', 'api/delivery-by-hand-elsewhere'],
   ...['api/command-recover', 'api/mapping-inbox', 'api/product-writes', 'api/pos-order'],
-  ...['e2e/roles', 'e2e/accessibility', 'e2e/tills-day', 'e2e/truth', 'e2e/recover-many'],
+  ...['e2e/recover-many', 'e2e/roles', 'e2e/tills-day', 'e2e/accessibility', 'e2e/truth'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
   ...['unit/docs/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
   ...['unit/stock/order-independence', 'unit/till-client/package', 'unit/docs/openapi'],
