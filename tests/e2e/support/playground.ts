@@ -7,6 +7,7 @@ import { type Answer, send } from '../../support/http';
 import { SCRATCH } from '../../support/paths';
 import { startPlayground as start } from '../../support/playground';
 import { locked } from '../../support/templates';
+import { tidyScratch } from '../../support/tidy';
 import { waitFor } from '../../support/wait';
 
 export interface Login {
@@ -55,6 +56,7 @@ const begunPlayground = async (): Promise<string> => {
   fs.mkdirSync(path.dirname(BEGUN), { recursive: true });
   await locked(`${BEGUN}.lock`, async () => {
     if (fs.existsSync(BEGUN)) return;
+    tidyScratch();
     const first = await start();
     await waitFor(() => nothingPending(path.join(first.dataFolder, 'data.db')));
     await first.interrupt();
