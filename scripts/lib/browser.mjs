@@ -21,8 +21,17 @@ export const launchBrowser = async () => {
   return chromium.launch({ executablePath, args: FLAGS });
 };
 
+/** Logs in through the login form of the page's site. */
+export const logIn = async (page, { email, password }) => {
+  await page.goto('/admin/auth/login');
+  await page.fill('input[name=email]', email);
+  await page.fill('input[name=password]', password);
+  await page.click('button[type=submit]');
+  await page.waitForURL(({ pathname }) => !pathname.includes('/auth/'));
+};
+
 /** A page of a session of its own, logged in to the site at `url` through the login form. */
-export const signIn = async (browser, url, { email, password }, options = {}) => {
+export const signIn = async (browser, url, login, options = {}) => {
   const context = await browser.newContext({
     viewport: { width: 1440, height: 900 },
     baseURL: url,
@@ -30,10 +39,6 @@ export const signIn = async (browser, url, { email, password }, options = {}) =>
   });
   context.setDefaultTimeout(20_000);
   const page = await context.newPage();
-  await page.goto('/admin/auth/login');
-  await page.fill('input[name=email]', email);
-  await page.fill('input[name=password]', password);
-  await page.click('button[type=submit]');
-  await page.waitForURL(({ pathname }) => !pathname.includes('/auth/'));
+  await logIn(page, login);
   return page;
 };

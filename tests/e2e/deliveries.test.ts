@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 
 const CONTACTS = '/content-manager/collection-types/plugin::switchboard.contact';
@@ -29,7 +29,7 @@ const deliveriesOf = async (webhook: number, state: string) =>
 const main = () => page.getByRole('main');
 const grid = () => page.getByRole('grid', { name: 'Deliveries' });
 const rows = () => grid().locator('tbody tr');
-const open = (path: string) => page.goto(`${PLUGIN}/${path}`);
+const open = (path: string) => moveTo(page, `${PLUGIN}/${path}`);
 
 beforeAll(async () => {
   receiver = await startReceiver();
@@ -93,7 +93,7 @@ describe('the log over all webhooks', () => {
     await site.admin('POST', `/switchboard/webhooks/${ids.healthy}/test`, {});
     await open(`deliveries?webhook=${ids.healthy}`);
     await waitFor(async () => (await rows().count()) === 3);
-    await page.goto(`${PLUGIN}/deliveries?webhook=${ids.healthy}&state=test`);
+    await moveTo(page, `${PLUGIN}/deliveries?webhook=${ids.healthy}&state=test`);
     await expectText(grid(), /ping[\s\S]*Test/);
   });
 });
@@ -143,7 +143,7 @@ test('the overview says what fails and since when, and leads to it', async () =>
   await main().getByRole('link', { name: 'See', exact: true }).first().click();
   await page.waitForURL(/deliveries\?webhook=\d+&state=failing/);
   await waitFor(async () => (await rows().count()) === 3);
-  await page.goto('/admin');
+  await moveTo(page, '/admin');
   await expectText(main(), 'Broken has failed every try since');
 });
 
@@ -157,7 +157,7 @@ test('a webhook’s row says how it does and how many fail, found and sorted by 
 });
 
 test('a contact’s page has its latest deliveries beside it', async () => {
-  await page.goto(`/admin${CONTACTS}/${ids.alan}`);
+  await moveTo(page, `/admin${CONTACTS}/${ids.alan}`);
   await page.getByText('Latest deliveries').waitFor();
   await page.getByRole('link', { name: 'All of its deliveries' }).click();
   await page.waitForURL(new RegExp(`subject_id=${ids.alan}`));

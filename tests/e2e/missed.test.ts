@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 
 const CONTACTS = '/content-manager/collection-types/plugin::switchboard.contact';
@@ -19,7 +19,7 @@ const look = () => panel().getByRole('button', { name: 'Look what was missed' })
 
 beforeAll(async () => {
   receiver = await startReceiver();
-  site = await startPlayground({ journalDays: 7 });
+  site = await startPlayground({ journalDays: 7 }, { anew: true });
   for (let nth = 0; nth < 3; nth += 1) {
     await site.admin('POST', CONTACTS, { email: `missed-${nth}@example.test` });
   }
@@ -68,7 +68,7 @@ test('what a webhook missed is counted first, then sent, each event once', async
 });
 
 test('the journal is read on screen, page by page', async () => {
-  await page.goto(`${PLUGIN}/webhooks/${webhook}`);
+  await moveTo(page, `${PLUGIN}/webhooks/${webhook}`);
   await panel().getByRole('button', { name: 'Read the journal' }).click();
   const journal = panel().getByRole('grid', { name: 'The journal, oldest first' });
   await expectText(journal, 'contact.created');

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord } from './support/till';
 
@@ -54,7 +54,7 @@ test('key and secret are shown once, and are not lost to Escape or a click besid
 });
 
 test('a sale of the till changes the number on the screen, and its explanation shows the sale', async () => {
-  await page.goto(`${PLUGIN}/stock`);
+  await moveTo(page, `${PLUGIN}/stock`);
   const cell = page.getByRole('link', { name: /^CUP-9 at .*Explain/ });
   await expectText(cell, '20');
   expect(await sale('S-1', 'CUP-9', 3)).toBe(202);
@@ -76,7 +76,7 @@ test('an adjustment with its reason stands in the ledger', async () => {
 
 test('an unknown SKU is mapped in place, and its stock follows', async () => {
   expect(await sale('S-2', 'NEW-1', 2)).toBe(202);
-  await page.goto(`${PLUGIN}/events`);
+  await moveTo(page, `${PLUGIN}/events`);
   await expectText(page.getByRole('grid'), /S-2[\s\S]*Needs mapping/);
   await page.getByRole('link', { name: 'S-2' }).click();
   await expectText(page.getByRole('main'), 'No item has the SKU NEW-1.');
@@ -89,7 +89,7 @@ test('an unknown SKU is mapped in place, and its stock follows', async () => {
 /** Opens a refund of a sale that never came, once it is held. */
 const openHeld = async (id: string, more: Record<string, unknown>): Promise<void> => {
   await record('refund', { external_id: id, sale_external_id: 'S-later', ...more });
-  await page.goto(`${PLUGIN}/events`);
+  await moveTo(page, `${PLUGIN}/events`);
   await expectText(page.getByRole('grid'), new RegExp(`${id}[\\s\\S]*Held`));
   await page.getByRole('link', { name: id }).click();
 };

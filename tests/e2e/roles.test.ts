@@ -1,5 +1,5 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
+import { launchBrowser, moveTo, PLUGIN, signIn, switchTo } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord } from './support/till';
 import { waitFor } from '../support/wait';
@@ -8,6 +8,8 @@ const SETTINGS = '/admin/settings/switchboard';
 
 let site: Playground;
 let browser: Browser;
+let page: Page;
+let refused: string[];
 const ids = { webhook: 0, delivery: 0, connection: 0, event: 0, level: 0, item: 0 };
 
 const create = async (route: string, body: unknown) =>
@@ -227,7 +229,6 @@ const loadAt = async (page: Page, address: string): Promise<void> => {
 
 /** Where the screen is: a dialog hides whatever is outside of it. */
 const open = async (
-  page: Page,
   { address, inDialog }: Screen,
   go: typeof moveTo = moveTo
 ): Promise<Locator> => {
@@ -244,14 +245,22 @@ const open = async (
   return (await dialog.count()) > 0 ? dialog : page.getByRole('main');
 };
 
-/** What the plugin's routes refused while a page was open: a screen must not ask for it. */
-const watchRefusals = (page: Page): string[] => {
-  const refused: string[] = [];
+/** What the site's routes refused while a page was open: a screen must not ask for it. */
+const watchRefusals = (): void => {
   page.on('response', (response) => {
     const { pathname } = new URL(response.url());
     if (response.status() === 403) refused.push(`${response.request().method()} ${pathname}`);
   });
-  return refused;
+};
+
+const logInAs = async (role: string): Promise<void> => {
+  const user = await site.createUser(role);
+  if (page) await switchTo(page, user);
+  else {
+    page = await signIn(browser, site, user);
+    watchRefusals();
+  }
+  refused = [];
 };
 
 const PAGES_OF_READERS = [
@@ -264,7 +273,7 @@ const PAGES_OF_READERS = [
   'Stock',
 ];
 
-const menuEntry = (page: Page) => page.getByRole('link', { name: 'CRM', exact: true });
+const menuEntry = () => page.getByRole('link', { name: 'CRM', exact: true });
 
 /** Wherever a click or a key would change something. */
 const CHANGING =
@@ -273,33 +282,33 @@ const CHANGING =
 const offered = async (part: Locator): Promise<string[]> => {
   const found: string[] = [];
   for (const role of ['button', 'link', 'switch', 'checkbox', 'radio', 'textbox'] as const) {
-    for (const one of await part.getByRole(role).all()) {
-      if (await one.isDisabled()) continue;
-      const name =
-        (await one.getAttribute('aria-label')) ?? (await one.textContent()) ?? '(no name)';
-      const readOnly = (await one.getAttribute('readonly')) !== null;
-      const isSearch = /^(search|from|to)$/.test((await one.getAttribute('name')) ?? '');
+    // All at once: a list has a hundred links, and its page refreshes by itself.
+    const controls = await part.getByRole(role).evaluateAll((all) =>
+      all
+        .filter((one) => !one.matches(':disabled, [aria-disabled=true]'))
+        .map((one) => ({
+          name: (one.getAttribute('aria-label') ?? one.textContent ?? '').trim(),
+          field: one.getAttribute('name') ?? '',
+          readOnly: one.hasAttribute('readonly'),
+        }))
+    );
+    for (const { name, field, readOnly } of controls) {
+      const isSearch = /^(search|from|to)$/.test(field);
       const changes =
         role === 'button' || role === 'link'
-          ? CHANGING.test(name.trim())
+          ? CHANGING.test(name)
           : !readOnly && !isSearch && !/search|find/i.test(name);
-      if (changes) found.push(`${role} ${name.trim()}`);
+      if (changes) found.push(`${role} ${name}`);
     }
   }
   return found;
 };
 
 describe.each(['Super Admin', 'CRM Manager'])('a %s', (role) => {
-  let page: Page;
-  let refused: string[];
-  beforeAll(async () => {
-    page = await signIn(browser, site, await site.createUser(role));
-    refused = watchRefusals(page);
-  });
-  afterAll(() => page?.context().close());
+  beforeAll(() => logInAs(role));
 
   test.each(SCREENS)('is given everything on the screen of $name', async (screen) => {
-    const part = await open(page, screen);
+    const part = await open(screen);
     for (const [kind, name] of screen.controls) {
       const control = part.getByRole(kind, { name }).first();
       await control.waitFor();
@@ -311,18 +320,12 @@ describe.each(['Super Admin', 'CRM Manager'])('a %s', (role) => {
 });
 
 describe('a reader', () => {
-  let page: Page;
-  let refused: string[];
-  beforeAll(async () => {
-    page = await signIn(browser, site, await site.createUser('Reader'));
-    refused = watchRefusals(page);
-  });
-  afterAll(() => page?.context().close());
+  beforeAll(() => logInAs('Reader'));
 
   test.each(SCREENS.filter(({ managersOnly }) => !managersOnly))(
     'is offered no change on the screen of $name',
     async (screen) => {
-      const part = await open(page, screen);
+      const part = await open(screen);
       expect(await part.getByText(NO_PERMISSION).count()).toBe(0);
       expect(await offered(part)).toEqual([]);
       expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
@@ -332,14 +335,14 @@ describe('a reader', () => {
   test.each(SCREENS.filter(({ managersOnly }) => managersOnly))(
     'may not open the screen of $name',
     async (screen) => {
-      const part = await open(page, screen);
+      const part = await open(screen);
       await part.getByText(NO_PERMISSION).waitFor();
       expect(await offered(part)).toEqual([]);
     }
   );
 
   test('is told that the secret is not for them, and gets none', async () => {
-    await page.goto(`${PLUGIN}/webhooks/${ids.webhook}?tab=settings`);
+    await moveTo(page, `${PLUGIN}/webhooks/${ids.webhook}?tab=settings`);
     await page.getByText('shown to those who may reveal it').waitFor();
     expect(await page.getByRole('button', { name: 'Reveal' }).count()).toBe(0);
     expect(await page.content()).not.toContain('whsec_');
@@ -348,7 +351,7 @@ describe('a reader', () => {
   test('has the menu entry, with all of its pages', async () => {
     await page.goto(PLUGIN);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    expect(await menuEntry(page).count()).toBe(1);
+    expect(await menuEntry().count()).toBe(1);
     const nav = page.getByRole('navigation', { name: 'CRM' });
     for (const name of PAGES_OF_READERS) {
       expect(await nav.getByRole('link', { name, exact: true }).count()).toBe(1);
@@ -356,21 +359,18 @@ describe('a reader', () => {
   });
 });
 
+/** One screen of the plugin's pages and one of the settings' begin with the panel. */
+const LOADED = new Set(['the overview', 'the modules']);
+
 describe('an Editor, who was granted nothing here', () => {
-  let page: Page;
-  let refused: string[];
-  beforeAll(async () => {
-    page = await signIn(browser, site, await site.createUser('Editor'));
-    refused = watchRefusals(page);
-  });
-  afterAll(() => page?.context().close());
+  beforeAll(() => logInAs('Editor'));
 
   test.each(SCREENS)('is told so at the address of $name, and is asked nothing', async (screen) => {
-    const part = await open(page, screen, loadAt);
+    const part = await open(screen, LOADED.has(screen.name) ? loadAt : moveTo);
     await part.getByText(NO_PERMISSION).waitFor();
     expect(await offered(part)).toEqual([]);
     expect(await page.getByRole('navigation', { name: 'CRM' }).count()).toBe(0);
-    expect(await menuEntry(page).count()).toBe(0);
+    expect(await menuEntry().count()).toBe(0);
     expect(refused.filter((one) => one.includes('/switchboard/'))).toEqual([]);
   });
 

@@ -1,8 +1,9 @@
 import fs from 'node:fs';
 import type { Browser, Locator, Page } from 'playwright-core';
 import type { Level, StockGridRow } from '../../shared/contracts/stock';
+import { runSql } from '../support/databases';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -155,7 +156,7 @@ describe('a level', () => {
 
   test('is explained as a sum, each term of which shows its movements', async () => {
     const { id } = await levelAt('MUG-SUM', 'east');
-    await page.goto(`${PLUGIN}/stock/levels/${id}`);
+    await moveTo(page, `${PLUGIN}/stock/levels/${id}`);
     const sum = page.getByRole('group', { name: 'Explain this number' });
     await expectText(sum, /40 to begin\s*−\s*3 sold\s*−\s*2 broken\s*\+\s*14 delivered\s*=\s*49/);
     await expectText(movements(), /broken[\s\S]*delivered[\s\S]*Sale/);
@@ -214,7 +215,7 @@ describe('the grid', () => {
   });
 
   test('sorts, and marks what is low or below zero', async () => {
-    await page.goto(`${PLUGIN}/stock?_q=SORT-`);
+    await moveTo(page, `${PLUGIN}/stock?_q=SORT-`);
     await waitFor(async () => (await rows().count()) === 3);
     await page.getByRole('button', { name: 'Sort by Total' }).click();
     await expectText(rows().nth(0), /SORT-A[\s\S]*Below zero/);
@@ -250,7 +251,7 @@ test('many items are counted, previewed and applied as one count', async () => {
   await create('/items', { sku: 'COUNT-A', opening: [{ location: ids.west, quantity: 12 }] });
   await create('/items', { sku: 'COUNT-B', opening: [{ location: ids.west, quantity: 5 }] });
   await create('/items', { sku: 'COUNT-C', opening: [{ location: ids.west, quantity: 8 }] });
-  await page.goto(`${PLUGIN}/stock/count`);
+  await moveTo(page, `${PLUGIN}/stock/count`);
   await chooseLocation('Location', 'West');
   await expectText(main(), 'Counting began at');
   await main().getByRole('button', { name: 'Add everything that this location has' }).click();
@@ -275,7 +276,7 @@ test('many items are counted, previewed and applied as one count', async () => {
 
 test('stock is moved between locations, and what is wrong stands at its field', async () => {
   await create('/items', { sku: 'MOVE-A', opening: [{ location: ids.east, quantity: 10 }] });
-  await page.goto(`${PLUGIN}/stock/transfers`);
+  await moveTo(page, `${PLUGIN}/stock/transfers`);
   await chooseLocation('From', 'East');
   await chooseLocation('To', 'East');
   await chooseItem(main(), 'Add an item', 'MOVE-A');
@@ -300,7 +301,7 @@ describe('the import', () => {
       .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });
 
   test('matches the columns of a file, tries it, imports it, and hands back what it refused', async () => {
-    await page.goto(`${PLUGIN}/imports`);
+    await moveTo(page, `${PLUGIN}/imports`);
     await page.getByRole('radio', { name: 'Items' }).click();
     await chooseFile(
       'shelf.csv',
@@ -345,5 +346,68 @@ describe('the import', () => {
     await expectText(main(), '1 row: 1 would be made');
     await main().getByRole('button', { name: 'Import', exact: true }).click();
     await expectText(main(), '1 row: 1 made');
+  });
+});
+
+describe('a check of all levels', () => {
+  const differences = (): Locator => page.getByRole('grid', { name: 'Differences' });
+  const quantityOf = async (sku: string) => (await levelsOf(sku))[0]?.quantity;
+
+  beforeAll(async () => {
+    for (const sku of ['WRONG-A', 'WRONG-B']) {
+      await create('/items', { sku, opening: [{ quantity: 8 }] });
+    }
+    await runSql(
+      'sqlite',
+      site.databaseFile,
+      "UPDATE switchboard_levels SET quantity = -2 WHERE item_id IN (SELECT id FROM switchboard_items WHERE sku LIKE 'WRONG-%')"
+    );
+  });
+
+  test('begins at the stock, says how it gets on, and lists what differs', async () => {
+    await moveTo(page, `${PLUGIN}/stock`);
+    await page.getByRole('link', { name: 'Check all levels' }).click();
+    await page.waitForURL(/\/stock\/check$/);
+    // Halfway at first, then as the site says.
+    let looks = 0;
+    await page.route('**/switchboard/imports/*', async (route) => {
+      const answer = await route.fetch();
+      const body = await answer.json();
+      looks += 1;
+      if (looks > 2) return route.fulfill({ response: answer });
+      return route.fulfill({ json: { data: { ...body.data, state: 'running', total: 1 } } });
+    });
+    await main().getByRole('button', { name: 'Check', exact: true }).click();
+    await main().getByRole('progressbar', { name: 'Rows so far' }).waitFor();
+    await expectText(main(), 'Running … 1 level looked at');
+    await expectText(main(), /Done\. \d+ levels looked at: 2 differ from their movements/);
+    await page.unroute('**/switchboard/imports/*');
+    await expectText(
+      differences(),
+      /Is[\s\S]*Should be[\s\S]*WRONG-A[\s\S]*-2[\s\S]*8[\s\S]*WRONG-B/
+    );
+    expect(await quantityOf('WRONG-A')).toBe(-2);
+  });
+
+  test('hands the differences over as a file', async () => {
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      main().getByRole('button', { name: 'Differences as CSV' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toMatch(/^levels-\d+\.csv$/);
+    const [header, first] = fs.readFileSync(await file.path(), 'utf8').split('\r\n');
+    expect(header).toBe('\uFEFFSKU,Code,Is,Should be');
+    expect(first).toMatch(/^WRONG-A,[^,]+,-2,8$/);
+  });
+
+  test('mends them once somebody says so, and finds none then', async () => {
+    await main().getByRole('button', { name: 'Mend 2 levels' }).click();
+    await expectText(main(), /levels looked at: 2 are mended/);
+    await expectText(differences(), /Was[\s\S]*WRONG-A/);
+    expect(await quantityOf('WRONG-A')).toBe(8);
+    expect(await quantityOf('WRONG-B')).toBe(8);
+    await main().getByRole('button', { name: 'Check', exact: true }).click();
+    await expectText(main(), /none differs from its movements/);
+    expect(await main().getByRole('button', { name: /^Mend/ }).count()).toBe(0);
   });
 });

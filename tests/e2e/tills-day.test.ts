@@ -1,7 +1,7 @@
 import fs from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn, switchTo } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -108,7 +108,7 @@ const region = (name: string) => page.getByRole('region', { name, exact: true })
 const grid = (name: string) => page.getByRole('grid', { name, exact: true });
 
 describe('the page of a till', () => {
-  beforeAll(() => page.goto(`${PLUGIN}/connections/${till.id}`));
+  beforeAll(() => moveTo(page, `${PLUGIN}/connections/${till.id}`));
 
   test('says what it took today, yesterday and in the week, by currency', async () => {
     await expectText(
@@ -191,7 +191,7 @@ describe('the days', () => {
   test('are reached by the menu, and add up by currency', async () => {
     await page.getByRole('link', { name: 'Days', exact: true }).first().click();
     await page.waitForURL(/\/days$/);
-    await page.goto(`${PLUGIN}/days?connection=${till.id}`);
+    await moveTo(page, `${PLUGIN}/days?connection=${till.id}`);
     await waitFor(async () => (await totals().count()) === 2);
     await expectText(totals().nth(0), /EUR[\s\S]*€5\.00/);
     await expectText(totals().nth(1), /GBP[\s\S]*£27\.98[\s\S]*£8\.99[\s\S]*£18\.99/);
@@ -230,7 +230,7 @@ describe('the days', () => {
   });
 
   test('are downloaded as the server writes them', async () => {
-    await page.goto(`${PLUGIN}/days?connection=${till.id}&group=connection`);
+    await moveTo(page, `${PLUGIN}/days?connection=${till.id}&group=connection`);
     await waitFor(async () => (await totals().count()) === 2);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
@@ -251,14 +251,14 @@ describe('the records', () => {
     ['a customer', 'ada love', 'S-1001'],
     ['part of an SKU', 'bowl', 'S-1002'],
   ])('are found by %s', async (_what, search, id) => {
-    await page.goto(`${PLUGIN}/events?connection=${till.id}&_q=${encodeURIComponent(search)}`);
+    await moveTo(page, `${PLUGIN}/events?connection=${till.id}&_q=${encodeURIComponent(search)}`);
     await expectText(records(), id);
     expect(await records().getByRole('link', { name: 'R-held' }).count()).toBe(0);
     await expectText(main(), /Searched: the newest 5,000 records/);
   });
 
   test('are searched from the page, and say so where nothing matches', async () => {
-    await page.goto(`${PLUGIN}/events?connection=${till.id}`);
+    await moveTo(page, `${PLUGIN}/events?connection=${till.id}`);
     await main().getByRole('button', { name: 'Search', exact: true }).click();
     const field = page.getByRole('searchbox', { name: /Find by id/ });
     await field.fill('no such thing');
@@ -267,7 +267,7 @@ describe('the records', () => {
   });
 
   test('read as receipts, with the JSON folded away', async () => {
-    await page.goto(`${PLUGIN}/events/${(await eventOf(till.id, 'S-1001')).id}`);
+    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'S-1001')).id}`);
     await expectText(grid('Lines'), /MUG-BLUE[\s\S]*2[\s\S]*£8\.99[\s\S]*£17\.98/);
     const receipt = region('Receipt');
     await expectText(receipt, /Total: £17\.98[\s\S]*Ada Lovelace[\s\S]*Grace/);
@@ -287,14 +287,14 @@ describe('the records', () => {
   });
 
   test('that were refused have a tab of their own', async () => {
-    await page.goto(`${PLUGIN}/events`);
+    await moveTo(page, `${PLUGIN}/events`);
     await page.getByRole('tab', { name: 'Refused' }).click();
     await page.waitForURL(/tab=refused/);
     await expectText(grid('Refused'), /Counter of the day[\s\S]*BAD-1[\s\S]*schema_invalid/);
   });
 
   test('a held refund says what it waits for before it is processed again', async () => {
-    await page.goto(`${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
+    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
     await page.getByRole('button', { name: 'Process again' }).click();
     const dialog = page.getByRole('alertdialog');
     await expectText(dialog, /waits for the sale S-NEVER[\s\S]*applied by themselves at/);
@@ -304,7 +304,7 @@ describe('the records', () => {
 
   test('a held refund can be accepted without its sale', async () => {
     const { id } = await eventOf(till.id, 'R-held');
-    await page.goto(`${PLUGIN}/events/${id}`);
+    await moveTo(page, `${PLUGIN}/events/${id}`);
     await page.getByRole('button', { name: 'Accept without its sale' }).click();
     const dialog = page.getByRole('alertdialog');
     await expectText(dialog, 'nothing is counted twice');
@@ -325,7 +325,7 @@ describe('the records', () => {
   });
 
   test('of test mode with an unknown SKU need attention, others do not', async () => {
-    await page.goto(`${PLUGIN}/events?connection=${trainee.id}`);
+    await moveTo(page, `${PLUGIN}/events?connection=${trainee.id}`);
     const row = (id: string) => records().getByRole('row').filter({ hasText: id });
     await expectText(row('T-1'), /Simulated[\s\S]*Needs attention/);
     await expectText(row('T-2'), 'Simulated');
@@ -345,7 +345,7 @@ describe('the page of a contact', () => {
   };
 
   test('has what it bought and gave back, and what it is worth', async () => {
-    await page.goto(`${CONTACTS}/${await contactId()}`);
+    await moveTo(page, `${CONTACTS}/${await contactId()}`);
     const purchases = page.getByRole('list', { name: 'Purchases' });
     await expectText(
       purchases,
@@ -371,41 +371,38 @@ describe('the page of a contact', () => {
         },
       ],
     });
-    const clerk = await signIn(browser, site, await site.createUser('Clerk'));
-    await clerk.goto(`${CONTACTS}/${await contactId()}`);
-    const purchases = clerk.getByRole('list', { name: 'Purchases' });
+    await switchTo(page, await site.createUser('Clerk'));
+    await moveTo(page, `${CONTACTS}/${await contactId()}`);
+    const purchases = page.getByRole('list', { name: 'Purchases' });
     await expectText(purchases, /S-1001[\s\S]*£17\.98/);
     expect(await purchases.getByRole('link').count()).toBe(0);
-    await clerk.context().close();
   });
 });
 
 describe('whoever may only read', () => {
   test('sees the day of a till and is offered nothing to do', async () => {
     await site.createRole('Day reader', ['connections.read', 'pos-events.read', 'sales.read']);
-    const reader = await signIn(browser, site, await site.createUser('Day reader'));
-    await reader.goto(`${PLUGIN}/connections/${till.id}`);
-    await expectText(reader.getByRole('region', { name: 'Today', exact: true }), '£8.99');
-    await expectText(reader.getByRole('grid', { name: 'Closings' }), 'Z-1');
+    await switchTo(page, await site.createUser('Day reader'));
+    await moveTo(page, `${PLUGIN}/connections/${till.id}`);
+    await expectText(page.getByRole('region', { name: 'Today', exact: true }), '£8.99');
+    await expectText(page.getByRole('grid', { name: 'Closings' }), 'Z-1');
     for (const name of ['Back to test mode', 'Switch off', 'Revoke', 'Delete', 'Save']) {
-      expect(await reader.getByRole('button', { name, exact: true }).count()).toBe(0);
+      expect(await page.getByRole('button', { name, exact: true }).count()).toBe(0);
     }
-    await reader.goto(`${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
-    await expectText(reader.getByRole('region', { name: 'Receipt' }), 'S-NEVER');
+    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
+    await expectText(page.getByRole('region', { name: 'Receipt' }), 'S-NEVER');
     for (const name of ['Process again', 'Accept without its sale'])
-      expect(await reader.getByRole('button', { name }).count()).toBe(0);
-    await reader.context().close();
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
   });
 
   test('records sees no takings', async () => {
     await site.createRole('Record reader', ['connections.read', 'pos-events.read']);
-    const reader = await signIn(browser, site, await site.createUser('Record reader'));
-    await reader.goto(`${PLUGIN}/connections/${till.id}`);
-    await expectText(reader.getByRole('grid', { name: 'Closings' }), 'Z-1');
-    expect(await reader.getByRole('region', { name: 'Today', exact: true }).count()).toBe(0);
-    expect(await reader.getByRole('link', { name: 'Days', exact: true }).count()).toBe(0);
-    await reader.goto(`${PLUGIN}/days`);
-    await reader.getByText("You don't have the permissions", { exact: false }).waitFor();
-    await reader.context().close();
+    await switchTo(page, await site.createUser('Record reader'));
+    await moveTo(page, `${PLUGIN}/connections/${till.id}`);
+    await expectText(page.getByRole('grid', { name: 'Closings' }), 'Z-1');
+    expect(await page.getByRole('region', { name: 'Today', exact: true }).count()).toBe(0);
+    expect(await page.getByRole('link', { name: 'Days', exact: true }).count()).toBe(0);
+    await moveTo(page, `${PLUGIN}/days`);
+    await page.getByText("You don't have the permissions", { exact: false }).waitFor();
   });
 });

@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { send } from '../support/http';
 import { type Playground, startPlayground } from '../support/playground';
 import { waitFor } from '../support/wait';
-import { atRest, launchBrowser, PLUGIN } from './support/browser';
+import { atRest, launchBrowser, moveTo, PLUGIN } from './support/browser';
 
 /** The tour of the playground: what `npm start` shows somebody who never saw the project. */
 
@@ -74,14 +74,14 @@ describe('the tour of the playground', () => {
       ['What was given up', /Send all 3 matching again/],
     ];
     for (const [link, shown] of expected) {
-      await page.goto(`${PLUGIN}/overview`);
+      await moveTo(page, `${PLUGIN}/overview`);
       await tour().getByRole('link', { name: link, exact: true }).click();
       await page.getByText(shown).first().waitFor();
     }
   });
 
   it('has what was given up sent again, as its first step says', async () => {
-    await page.goto(`${PLUGIN}/overview`);
+    await moveTo(page, `${PLUGIN}/overview`);
     await step('given up').getByRole('link', { name: 'What was given up' }).click();
     const before = (await arrivals()).length;
     await page.getByRole('button', { name: 'Send all 3 matching again' }).click();
@@ -93,7 +93,7 @@ describe('the tour of the playground', () => {
   });
 
   it('fits a narrow screen, light and dark', async () => {
-    await page.goto(`${PLUGIN}/overview`);
+    await moveTo(page, `${PLUGIN}/overview`);
     await tour().waitFor();
     await page.setViewportSize({ width: 390, height: 844 });
     for (const colorScheme of ['light', 'dark'] as const) {

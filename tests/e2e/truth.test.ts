@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -84,19 +84,19 @@ describe('a webhook whose every attempt fails', () => {
   });
 
   test('is said to be failing on its page, in the list and on the home page', async () => {
-    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await moveTo(page, `${PLUGIN}/webhooks/${id}`);
     await expectText(main(), '1 failing, to be tried again');
     await expectText(page.getByRole('grid', { name: 'Deliveries' }), /Failing[\s\S]*HTTP 500/);
-    await page.goto(`${PLUGIN}/webhooks`);
+    await moveTo(page, `${PLUGIN}/webhooks`);
     await expectText(page.getByRole('row', { name: /^Collapsed/ }), 'Failing');
     const chart = page.getByRole('row', { name: /^Collapsed/ }).getByRole('img');
     expect(await chart.getAttribute('aria-label')).toContain('1 failing');
-    await page.goto('/admin');
+    await moveTo(page, '/admin');
     await expectText(main(), /\d failing, to be tried again/);
   });
 
   test('is switched off only when asked twice, and then no next try is promised', async () => {
-    await page.goto(`${PLUGIN}/webhooks`);
+    await moveTo(page, `${PLUGIN}/webhooks`);
     const toggle = page.getByRole('switch', { name: 'Collapsed: active' });
     await toggle.click();
     const dialog = page.getByRole('alertdialog');
@@ -106,12 +106,12 @@ describe('a webhook whose every attempt fails', () => {
     await toggle.click();
     await dialog.getByRole('button', { name: 'Switch off' }).click();
     await waitFor(async () => (await webhookOf(id)).active === false);
-    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await moveTo(page, `${PLUGIN}/webhooks/${id}`);
     await expectText(page.getByRole('grid', { name: 'Deliveries' }), 'Once the webhook is on');
   });
 
   test('is not said to send now what is tried in an hour', async () => {
-    await page.goto(`${PLUGIN}/webhooks/${id}`);
+    await moveTo(page, `${PLUGIN}/webhooks/${id}`);
     await page.getByRole('button', { name: 'Switch on', exact: true }).click();
     const dialog = page.getByRole('alertdialog');
     await expectText(dialog, /1 delivery/);
@@ -174,7 +174,7 @@ describe('a webhook whose every attempt fails', () => {
 describe('edits that are not saved', () => {
   test('are not lost to a link, and stay when the question is answered so', async () => {
     const id = await createWebhook('Edited');
-    await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+    await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
     const name = page.getByLabel('Name', { exact: false }).first();
     await name.fill('Another name');
     await page.getByRole('link', { name: 'Connections', exact: true }).click();
@@ -193,7 +193,7 @@ describe('edits that are not saved', () => {
 
   test('outlive a change of the same webhook from elsewhere, and do not undo it', async () => {
     const id = await createWebhook('Shared');
-    await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+    await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
     const name = page.getByLabel('Name', { exact: false }).first();
     await name.fill('Mine');
     await site.admin('PUT', `/switchboard/webhooks/${id}`, { active: false });
@@ -218,7 +218,7 @@ describe('edits that are not saved', () => {
   });
 
   test('of a dialog are not lost to Escape', async () => {
-    await page.goto(`${PLUGIN}/stock`);
+    await moveTo(page, `${PLUGIN}/stock`);
     await page.getByRole('button', { name: 'Add an item' }).click();
     await page.getByLabel('SKU', { exact: false }).fill('HALF');
     await page.keyboard.press('Escape');
@@ -233,7 +233,7 @@ describe('edits that are not saved', () => {
 });
 
 test('a module is switched off only when asked twice, and the screen says how a site begins', async () => {
-  await page.goto(MODULES);
+  await moveTo(page, MODULES);
   await expectText(main(), 'On a new site every module is on.');
   await page.getByRole('switch', { name: 'Companies' }).click();
   const dialog = page.getByRole('alertdialog');
@@ -276,20 +276,20 @@ describe('a till in test mode', () => {
     await sendRecord(site.url, till, 'sale', saleOf('T-2', 'NO-SUCH-SKU', 1));
     await sendRecord(site.url, till, 'sale', { external_id: 'T-3' });
     await waitFor(async () => (await eventOf(till.id, 'T-2'))?.state === 'simulated');
-    await page.goto(`${PLUGIN}/connections/${till.id}`);
+    await moveTo(page, `${PLUGIN}/connections/${till.id}`);
     await page.getByRole('button', { name: 'Switch to live' }).click();
     const dialog = page.getByRole('alertdialog');
     await expectText(dialog, '1 ran through, 1 need attention');
     await expectText(dialog, '1 were refused');
     await dialog.getByRole('button', { name: 'Cancel' }).click();
-    await page.goto(`${PLUGIN}/events/${(await eventOf(till.id, 'T-2')).id}`);
+    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'T-2')).id}`);
     await expectText(main(), 'No item has the SKU NO-SUCH-SKU.');
   });
 
   test('is offered a signed test sale, one that is live is not', async () => {
     for (const mode of ['test', 'live'] as const) {
       const till = await createTill(`Credentials ${mode}`, mode);
-      await page.goto(`${PLUGIN}/connections/${till.id}`);
+      await moveTo(page, `${PLUGIN}/connections/${till.id}`);
       await page.getByRole('button', { name: 'Rotate the secret' }).click();
       await page
         .getByRole('alertdialog')
@@ -309,7 +309,7 @@ describe('a till in test mode', () => {
 test('what was refused stands beside what was accepted, as the till was told', async () => {
   const till = await createTill('Refused', 'live');
   expect(await sendRecord(site.url, till, 'sale', { external_id: 'BAD-1' })).toBe(400);
-  await page.goto(`${PLUGIN}/events?connection=${till.id}`);
+  await moveTo(page, `${PLUGIN}/events?connection=${till.id}`);
   await expectText(main(), 'Every record that was accepted');
   await page.getByRole('tab', { name: 'Refused' }).click();
   await expectText(page.getByRole('grid', { name: 'Refused' }), /BAD-1[\s\S]*schema_invalid/);
@@ -327,7 +327,7 @@ test('the filter for missing mappings finds records that are partly applied', as
     ],
   });
   await waitFor(async () => (await eventOf(till.id, 'PARTLY-1'))?.state === 'partially_applied');
-  await page.goto(`${PLUGIN}/events?connection=${till.id}`);
+  await moveTo(page, `${PLUGIN}/events?connection=${till.id}`);
   await page.getByRole('combobox', { name: 'Every state' }).click();
   await page.getByRole('option', { name: /^Needs mapping/ }).click();
   await page.waitForURL(/state=needs_mapping/);
@@ -336,7 +336,7 @@ test('the filter for missing mappings finds records that are partly applied', as
 
 test('a connection shows its type, and is switched off and on by its owner', async () => {
   const till = await createTill('Switched', 'live');
-  await page.goto(`${PLUGIN}/connections/${till.id}`);
+  await moveTo(page, `${PLUGIN}/connections/${till.id}`);
   await expectText(main(), 'Generic webhook');
   await page.getByRole('button', { name: 'Switch off' }).click();
   const dialog = page.getByRole('alertdialog');
@@ -350,7 +350,7 @@ test('a connection shows its type, and is switched off and on by its owner', asy
 });
 
 test('no location is chosen for anybody in a map, and one has to be', async () => {
-  await page.goto(`${PLUGIN}/connections/create`);
+  await moveTo(page, `${PLUGIN}/connections/create`);
   await page.getByLabel('Name', { exact: false }).first().fill('Mapped');
   await page.getByRole('button', { name: 'Add a location' }).click();
   await page.getByLabel('The till says', { exact: false }).fill('store-1');

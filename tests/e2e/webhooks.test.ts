@@ -2,7 +2,7 @@ import crypto from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { type Received, type Receiver, startReceiver } from '../support/receiver';
 import { readTexts } from '../support/translations';
-import { expectText, launchBrowser, PLUGIN, signIn } from './support/browser';
+import { expectText, launchBrowser, moveTo, PLUGIN, signIn, switchTo } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 
 let site: Playground;
@@ -34,12 +34,9 @@ const createWebhook = async (name: string): Promise<number> => {
   return answer.body.data.id;
 };
 
-const createContact = async (email: string): Promise<void> => {
-  await page.goto('/admin/content-manager/collection-types/plugin::switchboard.contact/create');
-  await page.fill('input[name=email]', email);
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByText('Saved document').first().waitFor();
-};
+const CONTACTS = '/content-manager/collection-types/plugin::switchboard.contact';
+
+const createContact = (email: string) => site.admin('POST', CONTACTS, { email });
 
 const rows = () => page.getByRole('grid', { name: 'Deliveries' }).locator('tbody tr');
 
@@ -59,12 +56,15 @@ test('a webhook made on the screen gets the event of a contact saved in the cont
   const secret = await page.locator('input[name=secret]').inputValue();
   const address = page.url().replace(/\?.*/, '');
 
-  await createContact('kim@example.test');
+  await moveTo(page, `/admin${CONTACTS}/create`);
+  await page.fill('input[name=email]', 'kim@example.test');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Saved document').first().waitFor();
   const [arrived] = await receiver.waitFor(1, 30_000, (one) => one.path === '/newsletter');
   expect(arrived.json.event).toBe('contact.created');
   expect(arrived.headers['x-service-signature']).toBe(`sha256=${signatureOf(secret, arrived)}`);
 
-  await page.goto(address);
+  await moveTo(page, address);
   await expectText(rows(), /contact\.created[\s\S]*Sent/);
 });
 
@@ -72,7 +72,7 @@ test('the cause of a failure is readable, and Send again now works once the rece
   receiver.respond(({ path }) => (path === '/accounting' ? { status: 503 } : {}));
   const id = await createWebhook('Accounting');
   await createContact('lou@example.test');
-  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  await moveTo(page, `${PLUGIN}/webhooks/${id}`);
   await expectText(rows(), /contact\.created[\s\S]*Failed[\s\S]*HTTP 503/);
   await rows().first().click();
   const dialog = page.getByRole('dialog');
@@ -90,7 +90,7 @@ test('the cause of a failure is readable, and Send again now works once the rece
 test('Send a test shows the status, the time and the body of the answer', async () => {
   receiver.respond({ body: '{"stored":"yes"}' });
   const id = await createWebhook('Tested');
-  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  await moveTo(page, `${PLUGIN}/webhooks/${id}`);
   await page.getByRole('button', { name: 'Send a test' }).click();
   const result = page.getByRole('status').filter({ hasText: 'accepted the test' });
   await expectText(result, 'HTTP 200');
@@ -103,7 +103,7 @@ test('rotation says that the old secret stops at once, and replaces it', async (
   const secret = async () =>
     (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.secret as string;
   const before = await secret();
-  await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+  await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
   await page.getByRole('button', { name: 'Rotate the secret' }).click();
   await expectText(page.getByRole('alertdialog'), 'stops working at once');
   await page.getByRole('alertdialog').getByRole('button', { name: 'Rotate the secret' }).click();
@@ -120,14 +120,14 @@ const headerRow = (name: string) => ({
 const savedHeaders = async (id: number) =>
   (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.headers as object;
 
-const save = async (of: Page = page) => {
-  await of.getByRole('button', { name: 'Save', exact: true }).click();
-  await of.getByText('Webhook saved').first().waitFor();
+const save = async () => {
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText('Webhook saved').first().waitFor();
 };
 
 test('headers are entered row by row, hidden until asked for, and arrive', async () => {
   const id = await createWebhook('Gateway');
-  await page.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
+  await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
   await page.getByRole('button', { name: 'Add a header' }).click();
   const { name, value, remove } = headerRow('Authorization');
   await name.fill('Authorization');
@@ -160,29 +160,6 @@ test('headers are entered row by row, hidden until asked for, and arrive', async
   expect(post.headers).not.toHaveProperty('authorization');
 });
 
-test('who may not reveal secrets keeps headers that are not shown', async () => {
-  const id = await createWebhook('Kept');
-  const headers = { Authorization: 'Bearer canary-4711' };
-  await site.admin('PUT', `/switchboard/webhooks/${id}`, { headers });
-  await site.createRole('Webhook editor', ['webhooks.read', 'webhooks.update']);
-  const editor = await signIn(browser, site, await site.createUser('Webhook editor'));
-  await editor.goto(`${PLUGIN}/webhooks/${id}?tab=settings`);
-  const value = editor.getByLabel('Value', { exact: true });
-  await value.waitFor();
-  expect([await value.inputValue(), await value.getAttribute('placeholder')]).toEqual([
-    '',
-    'Not shown; stays as it is',
-  ]);
-  expect(await editor.content()).not.toContain('canary-4711');
-  await editor.locator('input[name=name]').fill('Kept and renamed');
-  await editor.getByRole('button', { name: 'Add a header' }).click();
-  await editor.getByLabel('Header', { exact: true }).last().fill('X-New');
-  await editor.getByLabel('Value', { exact: true }).last().fill('new');
-  await save(editor);
-  expect(await savedHeaders(id)).toEqual({ ...headers, 'X-New': 'new' });
-  await editor.context().close();
-});
-
 test('a webhook that was switched off says why and since when, and goes on when switched on', async () => {
   receiver.respond(({ path }) => (path === '/broken' ? { status: 500 } : {}));
   const id = await createWebhook('Broken');
@@ -190,7 +167,7 @@ test('a webhook that was switched off says why and since when, and goes on when 
     await createContact(`${name}@example.test`);
     await receiver.settle(300);
   }
-  await page.goto(`${PLUGIN}/webhooks/${id}`);
+  await moveTo(page, `${PLUGIN}/webhooks/${id}`);
   const banner = page.getByRole('status').filter({ hasText: 'was switched off' });
   await expectText(banner, 'after 3 failed deliveries in a row');
   await banner.getByRole('button', { name: 'Switch on' }).click();
@@ -199,7 +176,7 @@ test('a webhook that was switched off says why and since when, and goes on when 
 });
 
 test('what the server refuses stands beside its field', async () => {
-  await page.goto(`${PLUGIN}/webhooks/create`);
+  await moveTo(page, `${PLUGIN}/webhooks/create`);
   await page.getByLabel('Name', { exact: false }).first().fill('Inside');
   await page.getByLabel('Address', { exact: false }).first().fill('http://10.0.0.1/');
   await page.getByRole('radio', { name: /Every event/ }).click();
@@ -210,28 +187,44 @@ test('what the server refuses stands beside its field', async () => {
 
 test.each(['de', 'fr'])('what the server refuses is said in the language %s', async (language) => {
   const texts = readTexts(language);
-  const reader = await signIn(browser, site, site.login);
-  await reader.evaluate(
-    (locale) => localStorage.setItem('strapi-admin-language', locale),
-    language
-  );
-  await reader.goto(`${PLUGIN}/webhooks/create`);
-  await reader.locator('input[name=name]').fill('Inside');
-  await reader.locator('input[name=url]').fill('https://me:secret@receiver.example/');
-  await reader.getByRole('radio', { name: texts['events.every'] }).click();
-  await reader.getByRole('button', { name: texts['webhook.create.submit'], exact: true }).click();
-  await expectText(reader.getByRole('main'), texts['error.code.url_credentials']!);
-  await reader.context().close();
+  await page.evaluate((locale) => localStorage.setItem('strapi-admin-language', locale), language);
+  await page.goto(`${PLUGIN}/webhooks/create`);
+  await page.locator('input[name=name]').fill('Inside');
+  await page.locator('input[name=url]').fill('https://me:secret@receiver.example/');
+  await page.getByRole('radio', { name: texts['events.every'] }).click();
+  await page.getByRole('button', { name: texts['webhook.create.submit'], exact: true }).click();
+  await expectText(page.getByRole('main'), texts['error.code.url_credentials']!);
+});
+
+test('who may not reveal secrets keeps headers that are not shown', async () => {
+  const id = await createWebhook('Kept');
+  const headers = { Authorization: 'Bearer canary-4711' };
+  await site.admin('PUT', `/switchboard/webhooks/${id}`, { headers });
+  await site.createRole('Webhook editor', ['webhooks.read', 'webhooks.update']);
+  await switchTo(page, await site.createUser('Webhook editor'));
+  await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
+  const value = page.getByLabel('Value', { exact: true });
+  await value.waitFor();
+  expect([await value.inputValue(), await value.getAttribute('placeholder')]).toEqual([
+    '',
+    'Not shown; stays as it is',
+  ]);
+  expect(await page.content()).not.toContain('canary-4711');
+  await page.locator('input[name=name]').fill('Kept and renamed');
+  await page.getByRole('button', { name: 'Add a header' }).click();
+  await page.getByLabel('Header', { exact: true }).last().fill('X-New');
+  await page.getByLabel('Value', { exact: true }).last().fill('new');
+  await save();
+  expect(await savedHeaders(id)).toEqual({ ...headers, 'X-New': 'new' });
 });
 
 test('an editor without the permission sees neither entry nor data, and the API says 403', async () => {
-  const editor = await site.createUser('Editor');
-  const other = await signIn(browser, site, editor);
-  await other.waitForLoadState('networkidle');
-  expect(await other.getByRole('link', { name: 'CRM' }).count()).toBe(0);
-  await other.goto(`${PLUGIN}/webhooks`);
-  await expectText(other.getByRole('main'), /permission/i);
-  const status = await other.evaluate(async () => {
+  await switchTo(page, await site.createUser('Editor'));
+  await page.waitForLoadState('networkidle');
+  expect(await page.getByRole('link', { name: 'CRM' }).count()).toBe(0);
+  await page.goto(`${PLUGIN}/webhooks`);
+  await expectText(page.getByRole('main'), /permission/i);
+  const status = await page.evaluate(async () => {
     const cookie = /jwtToken=([^;]+)/.exec(document.cookie)?.[1];
     const token = localStorage.getItem('jwtToken')?.replaceAll('"', '') ?? cookie;
     const answer = await fetch('/switchboard/webhooks', {
@@ -240,5 +233,4 @@ test('an editor without the permission sees neither entry nor data, and the API 
     return answer.status;
   });
   expect(status).toBe(403);
-  await other.context().close();
 });

@@ -99,10 +99,15 @@ const boot = async (where: Where, env: Record<string, string>): Promise<Playgrou
 /**
  * `npm start` with a database and ports of its own, for tests in a browser. The first call builds
  * the admin panel where it is stale: give it a minute or three.
+ * @param from the data folder of one that was stopped, to go on with a copy of
  */
-export const startPlayground = async (env: Record<string, string> = {}): Promise<Playground> => {
+export const startPlayground = async (
+  env: Record<string, string> = {},
+  from?: string
+): Promise<Playground> => {
   const name = `${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
   const dataFolder = path.join(SCRATCH, 'playgrounds', name);
   fs.mkdirSync(dataFolder, { recursive: true });
+  if (from) fs.cpSync(from, dataFolder, { recursive: true });
   return boot({ dataFolder, port: await freePort(), receiverPort: await freePort() }, env);
 };

@@ -109,7 +109,7 @@ const ownerOf = (file: string): string => {
 };
 
 /** Runs `work` while no other test process does; what a dead process locked is free. */
-const locked = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
+export const locked = async <T>(file: string, work: () => Promise<T>): Promise<T> => {
   for (;;) {
     try {
       fs.writeFileSync(file, `${process.pid}`, { flag: 'wx' });
