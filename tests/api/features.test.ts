@@ -255,6 +255,11 @@ const ownRows = async (site: Site): Promise<Everything> =>
     Object.entries(await readEverything(site.database, site.databaseName))
       .filter(([name]) => name.startsWith('switchboard_') && !OF_RUNNING.includes(name))
       .map(([name, rows]) => [name, name.endsWith('_lnk') ? rows.map(joined).sort() : rows])
+      // How far the index of phones is, which is kept while a connection attaches customers.
+      .map(([name, rows]) => [
+        name,
+        (rows as string[]).filter((row) => !row.includes('"contact_phones"')),
+      ])
   );
 
 /** What the host keeps about the plugin: permissions of roles and tokens, screens. */

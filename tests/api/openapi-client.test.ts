@@ -104,6 +104,8 @@ const makeJava = (): string[] => {
     'javac',
     ...BRIEFLY.map((option) => `-J${option}`),
     '-nowarn',
+    '-encoding',
+    'UTF-8',
     '-d',
     'classes',
     '-cp',

@@ -249,6 +249,7 @@ const rollupTable = (
   item: PlainTable['attributes'] = {}
 ): PlainTable => ({
   tableName,
+  withoutId: true,
   attributes: {
     quarter: { type: 'biginteger' },
     connection_id: { type: 'integer' },

@@ -45,6 +45,7 @@ export const journalTable = {
 /** Which event of the journal which webhook was sent later, and by which recovery: each once. */
 export const replaysTable: PlainTable = {
   tableName: REPLAYS_TABLE,
+  withoutId: true,
   attributes: {
     journal_id: { type: 'integer' },
     webhook_id: { type: 'integer' },

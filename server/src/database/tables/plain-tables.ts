@@ -40,7 +40,8 @@ export interface Column {
 
 export interface PlainTable {
   tableName: string;
-  /** With an `id` of the database's own, unless one is named. */
+  /** Else it has an `id` of the database's own, unless one is named. */
+  withoutId?: true;
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
@@ -63,7 +64,9 @@ interface Values {
 }
 
 /** A row of a table; the columns that say so may be null. */
-export type RowOf<Table extends PlainTable> = { id: number } & {
+export type RowOf<Table extends PlainTable> = (Table extends { withoutId: true }
+  ? unknown
+  : { id: number }) & {
   [Name in keyof Table['attributes']]:
     | Values[Table['attributes'][Name]['type']]
     | (Table['attributes'][Name] extends { null: true } ? null : never);
@@ -134,7 +137,7 @@ const setFillFactor = async (
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {
   const { tableName, indexes = [], fillFactor } = wanted;
   const attributes: PlainTable['attributes'] = {
-    id: { type: 'increments' },
+    ...(!wanted.withoutId && { id: { type: 'increments' } }),
     ...wanted.attributes,
   };
   const { client } = strapi.db.dialect;

@@ -57,6 +57,7 @@ const sums = (type: 'integer' | 'biginteger'): Record<string, Column> =>
  */
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
+  withoutId: true,
   attributes: {
     webhook_id: { type: 'integer' },
     hour: { type: 'biginteger' },
@@ -74,6 +75,7 @@ export const rollupsTable: PlainTable = {
  */
 export const totalsTable: PlainTable = {
   tableName: TOTALS_TABLE,
+  withoutId: true,
   attributes: { part: { type: 'integer' }, ...sums('biginteger') },
   indexes: [{ name: 'sb_total_part', columns: ['part'], type: 'unique' }],
 };

@@ -198,7 +198,7 @@ export class WebhooksService {
       });
       return findWebhook(this.app, Number(id));
     });
-    await awaitOtherNodes(this.app);
+    if (row.active) await awaitOtherNodes(this.app);
     return this.withSecrets(row, secret);
   }
 
