@@ -195,6 +195,8 @@ export const copyWebhook = (site: Site, id: number, count: number): Promise<void
         document_id: `many${String(index).padStart(20, '0')}`,
       }));
       await knex.batchInsert('switchboard_webhooks', rows, 50);
+      // For so long a node remembers who subscribed.
+      await new Promise((resolve) => setTimeout(resolve, 500));
     },
     id,
     count

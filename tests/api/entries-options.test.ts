@@ -126,9 +126,10 @@ describeEach(anyDatabase(), "with sources.entries: '*'", (database) => {
   });
 
   it('a write of a named type that nobody subscribed to is the host’s alone', async () => {
-    await site.evaluate(({ strapi }) =>
-      strapi.db.connection('switchboard_webhooks').update({ active: false })
-    );
+    await site.control('sql', {
+      statement: 'UPDATE switchboard_webhooks SET active = ?',
+      bindings: [false],
+    });
     const isInTransaction = await site.evaluate(async ({ strapi }) => {
       let within: boolean | undefined;
       const stop = strapi.db.lifecycles.subscribe({

@@ -1,5 +1,11 @@
 'use strict';
 
+const { setTimeout } = require('node:timers/promises');
+
+/** A node remembers for so long who subscribed, whatever a statement of somebody's own has made of webhooks. */
+const REMEMBERED_MS = 500;
+const CHANGES_WEBHOOKS = /^\s*(update|insert into|delete from) switchboard_webhooks\b/i;
+
 /** Rows of a raw statement in one shape; the drivers disagree. */
 const rowsOf = (answer) => {
   if (Array.isArray(answer)) return Array.isArray(answer[0]) ? answer[0] : answer;
@@ -50,7 +56,9 @@ const createControl = (strapi) => {
       const executor = strapi.db.inTransaction()
         ? (await strapi.db.transaction()).get()
         : strapi.db.connection;
-      return rowsOf(await executor.raw(statement, bindings));
+      const answer = await executor.raw(statement, bindings);
+      if (CHANGES_WEBHOOKS.test(statement)) await setTimeout(REMEMBERED_MS);
+      return rowsOf(answer);
     },
 
     /** `{ steps: [{ op, args }], throw? }`; a step may be a transaction itself. */
