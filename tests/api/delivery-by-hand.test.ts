@@ -17,7 +17,7 @@ describeEach(anyDatabase(), 'sending by hand', (database) => {
   let site: Site;
   let receiver: Receiver;
   useSiteAndReceiver(
-    { database, webhooks: { retryScheduleSeconds: [3, 3], timeoutMs: 2000, pollSeconds: 1 } },
+    { database, webhooks: { retryScheduleSeconds: [3, 3], timeoutMs: 30_000, pollSeconds: 1 } },
     (...started) => {
       [site, receiver] = started;
     }

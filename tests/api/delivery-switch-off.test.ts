@@ -26,7 +26,7 @@ describeEach(databases(), 'deliveries that fail in a row', (database) => {
         // Two tries a delivery.
         retryScheduleSeconds: [1],
         disableAfterFailures: THRESHOLD,
-        timeoutMs: 2000,
+        timeoutMs: 30_000,
         pollSeconds: 1,
       },
       answers: { status: 500 },

@@ -42,7 +42,7 @@ describeWithRedis('workers that hear of work over Redis', () => {
         database,
         options: {
           scheduler: { engine: 'bullmq', redis: redis.url },
-          webhooks: { dispatch: false, timeoutMs: 2000, pollSeconds: 1 },
+          webhooks: { dispatch: false, timeoutMs: 30_000, pollSeconds: 1 },
           pos: { process: false },
         },
       });

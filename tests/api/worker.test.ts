@@ -19,9 +19,8 @@ import { createItem, createTill, eventOf, levelOf, type Till } from './pos-till'
 
 /** What examples/compose starts in containers: a web node that serves, and workers, on one database. */
 
-const TIMEOUT_MS = 2000;
 const OPTIONS = {
-  webhooks: { dispatch: false, pollSeconds: 1, timeoutMs: TIMEOUT_MS, retryScheduleSeconds: [600] },
+  webhooks: { dispatch: false, pollSeconds: 1, timeoutMs: 30_000, retryScheduleSeconds: [600] },
   pos: { process: false },
 };
 
