@@ -15,6 +15,7 @@ import {
   sql,
   testWebhook,
   updateWebhook,
+  useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
 
@@ -28,22 +29,12 @@ describe.each(['got', 'node'])('posted with %s', (client) => {
     let site: Site;
     let receiver: Receiver;
 
-    beforeAll(async () => {
-      receiver = await startReceiver();
-      site = await startSite({
-        database,
-        options: { webhooks: { client, pollSeconds: 1, retryScheduleSeconds: [1] } },
-      });
-    }, 120_000);
-    afterAll(async () => {
-      await receiver?.close();
-      await site?.stop();
-    }, 60_000);
-    beforeEach(() => {
-      receiver.clear();
-      receiver.respond({});
-    });
-    afterEach(() => removeWebhooks(site));
+    useSiteAndReceiver(
+      { database, webhooks: { client, pollSeconds: 1, retryScheduleSeconds: [1] } },
+      (...started) => {
+        [site, receiver] = started;
+      }
+    );
 
     it('are on each try, the same, and on a test', async () => {
       const { id } = await createWebhook(site, receiver.url, { headers: OWN });

@@ -384,7 +384,8 @@ const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): voi
       }
     },
     afterCreateMany(event: DataEvent) {
-      const contacts = withPhone(event);
+      // Without an id are those of a write that began before the index did.
+      const contacts = withPhone(event).filter(({ documentId: id }) => typeof id === 'string');
       return index(
         contacts.map((data) => ({ document_id: String(data.documentId), phone: data[attribute] }))
       );
@@ -560,9 +561,8 @@ const repairPhones = async (app: App, source: ValueColumn, isStopped: () => bool
 const stops = (): Slot<() => Promise<void>> => ({});
 
 /**
- * Keeps the index of phones from here on while somebody looks for them, and fills in what is there, in the background
- * and each minute. To be called after the change capture has begun, which gives new contacts their ids if somebody
- * subscribed.
+ * Keeps the index of phones while somebody looks for them, and fills it in the background. To be called after the
+ * change capture has begun, which gives new contacts their ids if somebody subscribed.
  */
 export const startPhoneIndex = async (app: App): Promise<void> => {
   const source = phoneColumn(app);

@@ -247,7 +247,8 @@ export class Subscribers {
     const known = isAtHand && !changing.has(db.knex) ? ahead : null;
     const wanted = known?.events ?? events;
     const ask = () => load(app, wanted, (statement) => db.prepared(statement));
-    if (!app.db.inTransaction()) return known?.answer.catch(ask) ?? ask();
+    if (!app.db.inTransaction())
+      return (known ?? this.prefetch(events))?.answer.catch(ask) ?? ask();
 
     const answers = byTransaction.get(db.knex) ?? [];
     const same = answers.find((one) => this.isFresh(one, events));

@@ -1,15 +1,11 @@
 import type { Core } from '@strapi/strapi';
-import { knex } from 'knex';
 import { Database, type Tx } from '../../../server/src/database/db';
 import { readTrialCounts, saveTrialCounts } from '../../../server/src/stock/counts';
 import { TRIAL_COUNTS_TABLE } from '../../../server/src/stock/tables';
+import { openMemoryDatabase } from '../../support/memory-database';
 
 it('an older count of test mode that commits later leaves the newer one', async () => {
-  const connection = knex({
-    client: 'better-sqlite3',
-    connection: { filename: ':memory:' },
-    useNullAsDefault: true,
-  });
+  const connection = openMemoryDatabase();
   try {
     await connection.schema.createTable(TRIAL_COUNTS_TABLE, (t) => {
       t.increments('id');

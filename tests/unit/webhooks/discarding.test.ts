@@ -1,21 +1,18 @@
 import type { Core } from '@strapi/strapi';
-import { knex, type Knex } from 'knex';
+import type { Knex } from 'knex';
 import type { App } from '../../../server/src/app';
 import { Database, type Tx } from '../../../server/src/database/db';
 import { getDeliveryChanges } from '../../../server/src/webhooks/deliveries/changes';
 import { BY_HAND } from '../../../server/src/webhooks/deliveries/store';
 import { SECTIONS } from '../../../server/src/webhooks/rules/delivery-state';
 import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE } from '../../../server/src/webhooks/tables';
+import { openMemoryDatabase } from '../../support/memory-database';
 
 describe('discarding what waits for a webhook', () => {
   let connection: Knex;
   let app: App;
   beforeEach(async () => {
-    connection = knex({
-      client: 'better-sqlite3',
-      connection: { filename: ':memory:' },
-      useNullAsDefault: true,
-    });
+    connection = openMemoryDatabase();
     await connection.schema.createTable(DELIVERIES_TABLE, (t) => {
       t.increments('id');
       t.integer('webhook_id');

@@ -1,9 +1,10 @@
 import type { Core } from '@strapi/strapi';
-import { knex, type Knex } from 'knex';
+import type { Knex } from 'knex';
 import type { App } from '../../../server/src/app';
 import { Database } from '../../../server/src/database/db';
 import { matchingDeliveries } from '../../../server/src/webhooks/deliveries/log';
 import { DELIVERIES_TABLE } from '../../../server/src/webhooks/tables';
+import { openMemoryDatabase } from '../../support/memory-database';
 
 /** As many as are read together, and some that come after them. */
 const AT_ONCE = 1000;
@@ -16,11 +17,7 @@ interface SqliteConnection {
 describe('all deliveries of the log that a filter leaves', () => {
   let connection: Knex;
   beforeEach(async () => {
-    connection = knex({
-      client: 'better-sqlite3',
-      connection: { filename: ':memory:' },
-      useNullAsDefault: true,
-    });
+    connection = openMemoryDatabase();
     await connection.schema.createTable(DELIVERIES_TABLE, (t) => {
       t.increments('id');
       t.integer('webhook_id');
