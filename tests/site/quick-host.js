@@ -10,6 +10,8 @@ const MODELS = ['admin::permission', 'admin::role', 'admin::user', 'plugin::i18n
 let generate;
 let applies;
 let validateSync;
+let clean;
+let reset;
 
 const isSuperAdmin = ({ roles = [] }) => roles.some(({ code }) => code === 'strapi-super-admin');
 
@@ -57,6 +59,51 @@ const trustScreens = (strapi) => {
   }
 };
 
+const pairsOf = (rows) => [
+  ...new Set(rows.map(({ action, subject }) => `${action} ${subject ?? ''}`)),
+];
+
+/** What the roles of a site hold between them, because the first administrator's holds everything. */
+const wholePairs = (strapi) =>
+  pairsOf(
+    strapi
+      .service('admin::permission')
+      .actionProvider.values()
+      .filter(({ section }) => section !== 'internal')
+      .flatMap(({ actionId, subjects }) =>
+        Array.isArray(subjects)
+          ? subjects.map((subject) => ({ action: actionId, subject }))
+          : [{ action: actionId }]
+      )
+  );
+
+/**
+ * The host compares each permission of each role with what there is at each boot, a quarter of it. Where
+ * there is one for each action and subject, and no other, as on a copy of a database, it need not.
+ */
+const trustPermissions = (strapi) => {
+  const isWhole = async () =>
+    isSame(
+      pairsOf(await strapi.db.connection.distinct('action', 'subject').from('admin_permissions')),
+      wholePairs(strapi)
+    );
+  const isTrusted = async () =>
+    // A test that asks for it later has changed something.
+    process.env.SITE_IS_COPY && !strapi.isLoaded && (await isWhole());
+  const permissions = strapi.service('admin::permission');
+  const roles = strapi.service('admin::role');
+  clean ??= permissions.cleanPermissionsInDatabase;
+  permissions.cleanPermissionsInDatabase = async () => {
+    if (!(await isTrusted())) await clean();
+  };
+  reset ??= roles.resetSuperAdminPermissions;
+  roles.resetSuperAdminPermissions = async () => {
+    // Plugins wait for this moment of a boot.
+    if (await isTrusted()) await roles.hooks.willResetSuperAdminPermissions.call([]);
+    else await reset();
+  };
+};
+
 /** Asked once for each permission of each role, by handlers of which each boot of a process adds one. */
 const rememberProperties = (strapi) => {
   const { actionProvider } = strapi.service('admin::permission');
@@ -70,8 +117,15 @@ const rememberProperties = (strapi) => {
 };
 
 /**
+ * What a schema has passed is known again as the same object or, of what is made anew at each boot, as a
+ * route of the same words. A handler that is a function is looked at.
+ */
+const wordsOf = ({ method, path, handler, config }) =>
+  typeof handler === 'string' ? JSON.stringify([method, path, handler, config]) : undefined;
+
+/**
  * The host has yup look at each route and action of its own at each boot, which is a fifth of it. What a
- * schema has passed once in this process it passes again: the modules that hold it are loaded once.
+ * schema has passed once in this process it passes again.
  */
 const validateOnce = () => {
   const { prototype } = Object.getPrototypeOf(yup.object().constructor);
@@ -87,10 +141,12 @@ const validateOnce = () => {
       typeof one !== 'object'
     )
       return validateSync.call(this, value, options);
-    if (!passed.has(this)) passed.set(this, new WeakSet());
-    if (passed.get(this).has(one)) return value;
+    if (!passed.has(this)) passed.set(this, new Set());
+    const known = passed.get(this);
+    const key = wordsOf(one) ?? one;
+    if (known.has(key)) return value;
     const result = validateSync.call(this, value, options);
-    passed.get(this).add(one);
+    known.add(key);
     return result;
   };
 };
@@ -98,6 +154,7 @@ const validateOnce = () => {
 module.exports = {
   keepAbilityOfSuperAdmins,
   rememberProperties,
+  trustPermissions,
   trustScreens,
   validateOnce,
 };

@@ -69,6 +69,20 @@ const runCommand = async (words) => {
 
 const exit = process.exit.bind(process);
 
+/** Runs a command of the host's own as bin/strapi.js does, until it would end the process. */
+const runHostCommand = (words) =>
+  new Promise((resolve) => {
+    const printed = { stdout: '', stderr: '' };
+    const printAgain = listen((name, text) => (printed[name] += text));
+    process.exit = (code = process.exitCode ?? 0) => {
+      process.exit = exit;
+      printAgain();
+      resolve({ code, ...printed });
+    };
+    const cli = path.join(require.resolve('@strapi/strapi/package.json'), '../dist/cli');
+    void require(cli).runCLI([process.execPath, 'strapi', ...words]);
+  });
+
 /**
  * Runs `switchboard worker`, which says what it prints as it comes, and answers once it would end the
  * process, as it does upon a signal.
@@ -84,12 +98,14 @@ const runWorker = (words) =>
     void require('../../bin/lib/command').run(words).then(process.exit);
   });
 
+const COMMANDS = { switchboard: runCommand, worker: runWorker, strapi: runHostCommand };
+
 const followParent = (strapi) => {
   process.on('disconnect', async () => {
     await strapi?.destroy().catch(() => {});
     exit(0);
   });
-  process.on('message', async ({ retire, boot, command, worker }) => {
+  process.on('message', async ({ retire, boot, command }) => {
     if (retire) {
       await strapi.destroy();
       restoreListeners();
@@ -101,10 +117,9 @@ const followParent = (strapi) => {
       setEnvironment(boot);
       await start();
     }
-    const asked = command ?? worker;
-    if (asked) {
-      setEnvironment(asked.env);
-      const ended = await (command ? runCommand : runWorker)(asked.words);
+    if (command) {
+      setEnvironment(command.env);
+      const ended = await COMMANDS[command.program](command.words);
       restoreListeners();
       followParent(null);
       process.send({ ended });
@@ -112,41 +127,36 @@ const followParent = (strapi) => {
   });
 };
 
-/** A site that is refused before leaves nothing behind that would have to be ended. */
-let hasMetDatabase = false;
-
-const main = async () => {
-  hasMetDatabase = false;
-  const strapi = createStrapi({
-    appDir: __dirname,
-    distDir: process.env.SITE_DIST_DIR ?? path.resolve(__dirname),
-    serveAdminPanel: false,
-    // As `strapi develop` starts the host.
-    autoReload: process.env.SITE_AUTO_RELOAD === 'true',
-  });
-  const bootstrap = strapi.bootstrap.bind(strapi);
-  strapi.bootstrap = () => {
-    hasMetDatabase = true;
-    return bootstrap();
-  };
-  await strapi.start();
-  keepAbilityOfSuperAdmins(strapi);
-  answerOperations(strapi);
-  followParent(strapi);
-  process.send({ ready: true });
-  process.stdout.write(`SITE READY ${strapi.config.get('server.absoluteUrl')}\n`);
-};
-
-const start = () =>
-  main().catch((error) => {
-    const failed = `${error?.stack ?? error}\n`;
-    if (hasMetDatabase) {
-      process.stderr.write(failed);
-      process.exit(1);
-    }
+const start = async () => {
+  /** What has to be ended: there is nothing before a site meets its database. */
+  let begun;
+  try {
+    const strapi = createStrapi({
+      appDir: __dirname,
+      distDir: process.env.SITE_DIST_DIR ?? path.resolve(__dirname),
+      serveAdminPanel: false,
+      // As `strapi develop` starts the host.
+      autoReload: process.env.SITE_AUTO_RELOAD === 'true',
+    });
+    const bootstrap = strapi.bootstrap.bind(strapi);
+    strapi.bootstrap = () => {
+      begun = strapi;
+      return bootstrap();
+    };
+    // Unlike `start()`, which ends the process where it fails.
+    await strapi.load();
+    await strapi.listen();
+    keepAbilityOfSuperAdmins(strapi);
+    answerOperations(strapi);
+    followParent(strapi);
+    process.send({ ready: true });
+    process.stdout.write(`SITE READY ${strapi.config.get('server.absoluteUrl')}\n`);
+  } catch (error) {
+    await begun?.destroy();
     restoreListeners();
     followParent(null);
-    process.send({ failed });
-  });
+    process.send({ failed: `${error?.stack ?? error}\n` });
+  }
+};
 
 followParent(null);

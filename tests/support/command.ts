@@ -73,7 +73,11 @@ const ownEnv = (env: NodeJS.ProcessEnv): NodeJS.ProcessEnv =>
   );
 
 /** Runs a command where the host's modules are loaded already, which is most of its time. */
-const runInSpare = (words: string[], env: NodeJS.ProcessEnv): Promise<Ended> =>
+const runInSpare = (
+  program: 'switchboard' | 'strapi',
+  words: string[],
+  env: NodeJS.ProcessEnv
+): Promise<Ended> =>
   new Promise((resolve, reject) => {
     const child = takeProcess(env, true);
     let printed = '';
@@ -81,7 +85,7 @@ const runInSpare = (words: string[], env: NodeJS.ProcessEnv): Promise<Ended> =>
     child.stdout?.on('data', collect);
     child.stderr?.on('data', collect);
     child.once('close', () =>
-      reject(new Error(`switchboard ${words.join(' ')} ended its process: ${printed}`))
+      reject(new Error(`${program} ${words.join(' ')} ended its process: ${printed}`))
     );
     child.on('message', ({ ended }: { ended?: Omit<Ended, 'signal'> }) => {
       if (!ended) return;
@@ -89,7 +93,7 @@ const runInSpare = (words: string[], env: NodeJS.ProcessEnv): Promise<Ended> =>
       if (process.env.SITE_LOG === '1') process.stderr.write(ended.stderr);
       resolve({ signal: null, ...ended });
     });
-    child.send({ command: { words, env } });
+    child.send({ command: { program, words, env } });
   });
 
 /**
@@ -102,8 +106,14 @@ export const runCommand = (words: string[], options: CommandOptions = {}): Promi
   const isPlain = !cwd && input === undefined && !file && isPlainEnv(ownEnv(env));
   if (!isPlain) return spawnCommand(words, options);
   const whole = { ...process.env, NODE_OPTIONS: '', ...env };
-  return timed('commands', () => runInSpare(words, whole));
+  return timed('commands', () => runInSpare('switchboard', words, whole));
 };
+
+/** Runs a command of the host's own, such as `export`, in the folder of the tests' site. */
+export const runHostCommand = (words: string[], env: NodeJS.ProcessEnv): Promise<Ended> =>
+  timed('commands', () =>
+    runInSpare('strapi', words, { ...process.env, NODE_OPTIONS: '', ...env })
+  );
 
 export interface Worker {
   readonly pid: number | undefined;
@@ -166,7 +176,7 @@ const workInSpare = (env: NodeJS.ProcessEnv, words: string[]): Worker => {
     });
     child.once('close', (code, signal) => resolve({ code, signal, ...output }));
   });
-  child.send({ worker: { words: ['worker', ...words], env } });
+  child.send({ command: { program: 'worker', words: ['worker', ...words], env } });
   return workerOf(child, output, ended);
 };
 

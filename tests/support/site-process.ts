@@ -45,7 +45,7 @@ interface Reply {
   id?: number;
   ready?: boolean;
   retired?: boolean;
-  /** The site was refused before it met its database: what it was refused with. */
+  /** The site did not start, and has ended what it began: why. */
   failed?: string;
   result?: unknown;
   error?: { name?: string; message?: string };

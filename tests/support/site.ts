@@ -133,9 +133,8 @@ const chooseAuthorization = (site: Site, as: As): string | undefined => {
 };
 
 /** Whether a process in which such a site ran is like any other's afterwards. */
-const isPlain = ({ nodeEnv = 'test', setupFiles = [], env = {} }: SiteOptions): boolean =>
-  setupFiles.every((file) => staysInItsSite(fs.readFileSync(file, 'utf8'))) &&
-  isPlainEnv({ NODE_ENV: nodeEnv, ...env });
+const isPlain = ({ setupFiles = [], env = {} }: SiteOptions): boolean =>
+  setupFiles.every((file) => staysInItsSite(fs.readFileSync(file, 'utf8'))) && isPlainEnv(env);
 
 const makeTemplate = (kind: DatabaseKind) => async (databaseName: string) => {
   const { apiToken, adminToken, stop } = await startSite({ database: kind, databaseName });

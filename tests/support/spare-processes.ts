@@ -28,8 +28,8 @@ const residentBytes = (pid: number | undefined): number => {
   }
 };
 
-/** The one `NODE_ENV` for which the plugin asks what the process was started with. */
-const DEVELOPMENT = 'development';
+/** Each of these is asked what the process was started with: the host calls a missing one development. */
+const DEVELOPMENT = ['development', undefined];
 const startedWith = Symbol.for('switchboard.startedWith');
 
 interface Spare extends ChildProcess {
@@ -60,11 +60,11 @@ export const addSpare = (child: Spare): void => {
 };
 
 const takeSpare = (environment: string | undefined): Spare | undefined => {
-  const isDevelopment = environment === DEVELOPMENT;
+  const fits = DEVELOPMENT.includes(environment)
+    ? (one: Spare) => one[startedWith] === environment
+    : (one: Spare) => !DEVELOPMENT.includes(one[startedWith]);
   for (;;) {
-    const at = spares().findLastIndex(
-      (one) => (one[startedWith] === DEVELOPMENT) === isDevelopment
-    );
+    const at = spares().findLastIndex(fits);
     const [child] = at < 0 ? [] : spares().splice(at, 1);
     if (!child) return undefined;
     if (!isRunning(child) || !child.connected) continue;
@@ -76,13 +76,11 @@ const takeSpare = (environment: string | undefined): Spare | undefined => {
 
 /** Environment that only what is made anew at each boot looks at. */
 const READ_AT_EACH_BOOT =
-  /^(DATABASE_\w+|ENCRYPTION_KEY|SITE_MIDDLEWARES_FILE|SITE_PLUGINS|SITE_PROXY|SQLITE_\w+|SWITCHBOARD_\w+)$/;
+  /^(DATABASE_\w+|ENCRYPTION_KEY|NODE_ENV|SITE_(AUTO_RELOAD|MIDDLEWARES_FILE|PLUGINS|PROXY)|SQLITE_\w+|SWITCHBOARD_\w+)$/;
 
 /** Whether a process whose environment has these is like any other's afterwards. */
 export const isPlainEnv = (env: Record<string, string | undefined>): boolean =>
-  Object.entries(env).every(([name, value]) =>
-    name === 'NODE_ENV' ? value !== undefined : READ_AT_EACH_BOOT.test(name)
-  );
+  Object.keys(env).every((name) => READ_AT_EACH_BOOT.test(name));
 
 const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
   fork(path.join(SITE_DIR, 'run.js'), [], {
@@ -106,7 +104,7 @@ export const takeProcess = (env: NodeJS.ProcessEnv, isPlain: boolean): ChildProc
   const spare = isPlain ? takeSpare(env.NODE_ENV) : undefined;
   if (!spare) count('processes');
   const child: Spare = spare ?? forkSite(env);
-  child[startedWith] ??= env.NODE_ENV;
+  if (!spare) child[startedWith] = env.NODE_ENV;
   watchChild(child);
   child.on('error', () => {});
   return child;

@@ -1,22 +1,14 @@
-import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { promisify } from 'node:util';
-import { ROOT, SITE_DIR } from './paths';
+import { runHostCommand } from './command';
+import { SITE_DIR } from './paths';
 import type { Site } from './site';
 
-const CLI = path.join(ROOT, 'node_modules/@strapi/strapi/bin/strapi.js');
-
-/** Runs a command of the host's own in a site's folder, on the site's database, beside the site. */
-const strapiCommand = async (site: Site, args: string[]): Promise<void> => {
-  const env = await site.evaluate(() => ({ ...process.env }));
+/** Runs a command of the host's own on a site's database, beside the site. */
+const strapiCommand = async (site: Site, words: string[]): Promise<void> => {
   try {
-    await promisify(execFile)(process.execPath, [CLI, ...args], {
-      cwd: SITE_DIR,
-      env: { ...env, PORT: '0' },
-      maxBuffer: 64 * 1024 * 1024,
-      timeout: 120_000,
-    });
+    const { code, stdout, stderr } = await runHostCommand(words, site.env());
+    if (code !== 0) throw new Error(`strapi ${words.join(' ')}: ${stdout}${stderr}`);
   } finally {
     // The host leaves a log of each run where it ran.
     for (const name of fs.readdirSync(SITE_DIR)) {

@@ -3,7 +3,12 @@
 // Hook handlers and other code that must be there before the plugins' bootstrap() runs: modules
 // named in SITE_SETUP_FILES (joined by the platform's path delimiter), called with { strapi }.
 const path = require('node:path');
-const { rememberProperties, trustScreens, validateOnce } = require('../quick-host');
+const {
+  rememberProperties,
+  trustPermissions,
+  trustScreens,
+  validateOnce,
+} = require('../quick-host');
 
 const setups = () =>
   (process.env.SITE_SETUP_FILES ?? '')
@@ -15,6 +20,7 @@ module.exports = {
   async register({ strapi }) {
     rememberProperties(strapi);
     validateOnce();
+    trustPermissions(strapi);
     if (process.env.SITE_IS_COPY) trustScreens(strapi);
     for (const setup of setups()) await setup.register?.({ strapi });
   },
