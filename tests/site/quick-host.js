@@ -1,6 +1,7 @@
 'use strict';
 
 const { yup } = require('@strapi/utils');
+const bcrypt = require('bcryptjs');
 
 const CHANGES = ['afterCreate', 'afterCreateMany', 'afterUpdate', 'afterUpdateMany'];
 const REMOVALS = ['afterDelete', 'afterDeleteMany'];
@@ -12,6 +13,7 @@ let applies;
 let validateSync;
 let clean;
 let reset;
+let hash;
 
 const isSuperAdmin = ({ roles = [] }) => roles.some(({ code }) => code === 'strapi-super-admin');
 
@@ -59,6 +61,26 @@ const trustScreens = (strapi) => {
   }
 };
 
+/**
+ * The host's permissions outlive a site, and so do the handlers that i18n adds to them at each boot. Of
+ * each one is enough.
+ */
+const dropRepeatedHandlers = (strapi) => {
+  const { engine, actionProvider } = strapi.service('admin::permission');
+  const { hooks } = strapi.service('admin::role');
+  for (const hook of [engine.hooks, actionProvider.hooks, hooks].flatMap(Object.values)) {
+    for (const handler of new Set(hook.getHandlers())) hook.delete(handler).register(handler);
+  }
+};
+
+/** Hashing passwords is made slow on purpose: a quarter of a second for each user that a test makes. */
+const hashQuickly = () => {
+  hash ??= bcrypt.hash;
+  // With a salt in place of the rounds it compares.
+  bcrypt.hash = (password, salt, ...rest) =>
+    hash(password, typeof salt === 'number' ? 4 : salt, ...rest);
+};
+
 const pairsOf = (rows) => [
   ...new Set(rows.map(({ action, subject }) => `${action} ${subject ?? ''}`)),
 ];
@@ -104,7 +126,7 @@ const trustPermissions = (strapi) => {
   };
 };
 
-/** Asked once for each permission of each role, by handlers of which each boot of a process adds one. */
+/** Asked once for each permission of each role. */
 const rememberProperties = (strapi) => {
   const { actionProvider } = strapi.service('admin::permission');
   applies ??= actionProvider.appliesToProperty;
@@ -152,6 +174,8 @@ const validateOnce = () => {
 };
 
 module.exports = {
+  dropRepeatedHandlers,
+  hashQuickly,
   keepAbilityOfSuperAdmins,
   rememberProperties,
   trustPermissions,

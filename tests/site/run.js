@@ -6,7 +6,7 @@
 const path = require('node:path');
 const { createStrapi } = require('@strapi/strapi');
 const { createControl } = require('./control');
-const { keepAbilityOfSuperAdmins } = require('./quick-host');
+const { dropRepeatedHandlers, keepAbilityOfSuperAdmins } = require('./quick-host');
 
 const answerOperations = (strapi) => {
   const control = createControl(strapi);
@@ -146,6 +146,7 @@ const start = async () => {
     // Unlike `start()`, which ends the process where it fails.
     await strapi.load();
     await strapi.listen();
+    dropRepeatedHandlers(strapi);
     keepAbilityOfSuperAdmins(strapi);
     answerOperations(strapi);
     followParent(strapi);

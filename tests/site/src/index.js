@@ -4,6 +4,8 @@
 // named in SITE_SETUP_FILES (joined by the platform's path delimiter), called with { strapi }.
 const path = require('node:path');
 const {
+  dropRepeatedHandlers,
+  hashQuickly,
   rememberProperties,
   trustPermissions,
   trustScreens,
@@ -18,6 +20,8 @@ const setups = () =>
 
 module.exports = {
   async register({ strapi }) {
+    dropRepeatedHandlers(strapi);
+    hashQuickly();
     rememberProperties(strapi);
     validateOnce();
     trustPermissions(strapi);
