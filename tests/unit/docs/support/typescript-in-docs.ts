@@ -1,5 +1,6 @@
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
 import path from 'node:path';
-import ts from 'typescript';
 import { ROOT } from './markdown';
 
 export interface Snippet {
@@ -49,11 +50,7 @@ const toModule = (code: string): string => {
   return `${PRELUDE}\nexport const run = async () => {\n${code}\n};`;
 };
 
-const FORMAT: ts.FormatDiagnosticsHost = {
-  getCanonicalFileName: (name) => name,
-  getCurrentDirectory: () => ROOT,
-  getNewLine: () => '\n',
-};
+const COMPILER = path.join(ROOT, 'node_modules/typescript-7/bin/tsc');
 
 const COMPILER_OPTIONS = {
   noEmit: true,
@@ -70,38 +67,37 @@ const COMPILER_OPTIONS = {
   },
 };
 
+const CONFIGURATION = {
+  extends: path.join(ROOT, 'tsconfig.json'),
+  compilerOptions: COMPILER_OPTIONS,
+};
+
 /**
- * Compiles each snippet as a module of its own, strict, against the sources: those are looked into for
- * what a snippet names, and checked by `npm run typecheck`.
+ * Compiles each snippet as a module of its own, strict, against the sources.
  * @param files are compiled with them: most of the time goes into the types of the host
- * @returns what the compiler says, with the snippet's name in place of the file's; empty is well
+ * @returns what the compiler says, with the snippet's name in the file's; empty is well
  */
 export const compileTypeScript = (
   snippets: readonly Snippet[],
   files: readonly string[] = []
 ): string => {
+  // Below the repository, so that the host's types are found in its node_modules.
   const folder = path.join(ROOT, '.tmp', `docs-code-${process.pid}`);
-  const modules = new Map(
-    snippets.map(({ name, code }) => [
-      path.join(folder, `${name.replace(/\W+/g, '-')}.ts`),
-      toModule(code),
-    ])
-  );
-  const roots = [...modules.keys(), ...files];
-  const config = { extends: path.join(ROOT, 'tsconfig.json'), compilerOptions: COMPILER_OPTIONS };
-  const { options, errors } = ts.parseJsonConfigFileContent(
-    { ...config, files: roots },
-    ts.sys,
-    folder
-  );
-  const host = ts.createCompilerHost(options);
-  const { readFile, fileExists } = host;
-  host.readFile = (file) => modules.get(file) ?? readFile(file);
-  host.fileExists = (file) => modules.has(file) || fileExists(file);
-  const program = ts.createProgram(roots, options, host);
-  const found = roots.flatMap((file) => {
-    const source = program.getSourceFile(file);
-    return [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+  const modules = snippets.map(({ name, code }) => {
+    const file = path.join(folder, `${name.replace(/\W+/g, '-')}.ts`);
+    return { file, text: toModule(code) };
   });
-  return ts.formatDiagnostics([...errors, ...program.getOptionsDiagnostics(), ...found], FORMAT);
+  fs.mkdirSync(folder, { recursive: true });
+  try {
+    for (const { file, text } of modules) fs.writeFileSync(file, text);
+    const project = path.join(folder, 'tsconfig.json');
+    const roots = [...modules.map(({ file }) => file), ...files];
+    fs.writeFileSync(project, JSON.stringify({ ...CONFIGURATION, files: roots }));
+    const { stdout, stderr } = spawnSync(process.execPath, [COMPILER, '-p', project], {
+      encoding: 'utf8',
+    });
+    return stdout + stderr;
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
 };
