@@ -93,8 +93,9 @@ describe('one refund more', () => {
       ),
       { numRuns: 200 }
     );
-    expect(onTop).toBeGreaterThan(100);
-    expect(makingWay).toBeGreaterThan(100);
+    // Both ways are gone; how often is a matter of chance.
+    expect(onTop).toBeGreaterThan(30);
+    expect(makingWay).toBeGreaterThan(30);
   });
 
   it('several at once are as one after the other', () => {
