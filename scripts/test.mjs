@@ -174,6 +174,7 @@ const main = async () => {
     forwarded.length === 0 ? suites.some((s) => s !== 'unit') : suites.includes('e2e');
   // Beside the tests of units, which take the sources.
   const building = needsBuild ? buildPluginWhenStale() : Promise.resolve();
+  // It is awaited, and fails the run, before what needs it.
   building.catch(() => {});
   // The built package is what a site gets, so it is what a whole run tests; a run of some files
   // takes the sources as they are.

@@ -3,6 +3,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { createApiToken } from '../support/accounts';
 import { asOpenApi30 } from '../support/openapi-30';
+import { ROOT, TYPESCRIPT } from '../support/paths';
 import { type Site, startSite } from '../support/site';
 import { createTill } from './pos-till';
 
@@ -13,7 +14,6 @@ import { createTill } from './pos-till';
 
 jest.setTimeout(240_000);
 
-const ROOT = path.resolve(__dirname, '../..');
 const FOLDER = path.join(ROOT, '.tmp', `openapi-client.${process.pid}`);
 const DOCUMENT = path.join(ROOT, 'docs/openapi.json');
 const FIXTURES = path.join(ROOT, 'tests/fixtures');
@@ -48,8 +48,7 @@ const makeTypescript = (): string[] => {
   fs.copyFileSync(path.join(FIXTURES, 'openapi-client.ts'), path.join(FOLDER, 'client.mts'));
   const project = { compilerOptions: COMPILER_OPTIONS, files: ['client.mts'] };
   fs.writeFileSync(path.join(FOLDER, 'tsconfig.json'), JSON.stringify(project));
-  const compiler = path.join(ROOT, 'node_modules/typescript-7/bin/tsc');
-  const compiled = run([process.execPath, compiler, '-p', '.']);
+  const compiled = run([process.execPath, TYPESCRIPT, '-p', '.']);
   expect([compiled.stdout + compiled.stderr, compiled.status]).toEqual(['', 0]);
   return [process.execPath, 'client.mjs'];
 };

@@ -62,8 +62,8 @@ const trustScreens = (strapi) => {
 };
 
 /**
- * The host's permissions outlive a site, and so do the handlers that i18n adds to them at each boot. Of
- * each one is enough.
+ * The host's permissions outlive a site, and so do the handlers that i18n adds to them at each boot: each
+ * is called as often as the process has booted. Once is enough.
  */
 const dropRepeatedHandlers = (strapi) => {
   const { engine, actionProvider } = strapi.service('admin::permission');
@@ -73,7 +73,7 @@ const dropRepeatedHandlers = (strapi) => {
   }
 };
 
-/** Hashing passwords is made slow on purpose: a quarter of a second for each user that a test makes. */
+/** Hashing passwords is made slow on purpose: a tenth of a second for each user that a test makes. */
 const hashQuickly = () => {
   hash ??= bcrypt.hash;
   // With a salt in place of the rounds it compares.
@@ -138,10 +138,7 @@ const rememberProperties = (strapi) => {
   };
 };
 
-/**
- * What a schema has passed is known again as the same object or, of what is made anew at each boot, as a
- * route of the same words. A handler that is a function is looked at.
- */
+/** What a route that is made anew at each boot is known again by, unless its handler is a function. */
 const wordsOf = ({ method, path, handler, config }) =>
   typeof handler === 'string' ? JSON.stringify([method, path, handler, config]) : undefined;
 
@@ -163,12 +160,13 @@ const validateOnce = () => {
       typeof one !== 'object'
     )
       return validateSync.call(this, value, options);
-    if (!passed.has(this)) passed.set(this, new Set());
-    const known = passed.get(this);
-    const key = wordsOf(one) ?? one;
-    if (known.has(key)) return value;
+    if (!passed.has(this)) passed.set(this, { words: new Set(), objects: new WeakSet() });
+    const { words, objects } = passed.get(this);
+    const key = wordsOf(one);
+    if (key ? words.has(key) : objects.has(one)) return value;
     const result = validateSync.call(this, value, options);
-    known.add(key);
+    if (key) words.add(key);
+    else objects.add(one);
     return result;
   };
 };

@@ -69,34 +69,37 @@ const runCommand = async (words) => {
 
 const exit = process.exit.bind(process);
 
-/** Runs a command of the host's own as bin/strapi.js does, until it would end the process. */
-const runHostCommand = (words) =>
+/** Runs a program until it would end the process. @returns the code that it would end with */
+const untilExit = (heard, run) =>
   new Promise((resolve) => {
-    const printed = { stdout: '', stderr: '' };
-    const printAgain = listen((name, text) => (printed[name] += text));
+    const printAgain = listen(heard);
     process.exit = (code = process.exitCode ?? 0) => {
       process.exit = exit;
       printAgain();
-      resolve({ code, ...printed });
+      resolve(code);
     };
-    const cli = path.join(require.resolve('@strapi/strapi/package.json'), '../dist/cli');
-    void require(cli).runCLI([process.execPath, 'strapi', ...words]);
+    void run();
   });
 
-/**
- * Runs `switchboard worker`, which says what it prints as it comes, and answers once it would end the
- * process, as it does upon a signal.
- */
-const runWorker = (words) =>
-  new Promise((resolve) => {
-    const printAgain = listen((name, text) => process.send({ printed: { [name]: text } }));
-    process.exit = (code = process.exitCode ?? 0) => {
-      process.exit = exit;
-      printAgain();
-      resolve({ code });
-    };
-    void require('../../bin/lib/command').run(words).then(process.exit);
-  });
+/** Runs a command of the host's own as bin/strapi.js does. */
+const runHostCommand = async (words) => {
+  const printed = { stdout: '', stderr: '' };
+  const cli = path.join(require.resolve('@strapi/strapi/package.json'), '../dist/cli');
+  const code = await untilExit(
+    (name, text) => (printed[name] += text),
+    () => require(cli).runCLI([process.execPath, 'strapi', ...words])
+  );
+  return { code, ...printed };
+};
+
+/** Runs `switchboard worker`, which says what it prints as it comes, until a signal ends it. */
+const runWorker = async (words) => {
+  const code = await untilExit(
+    (name, text) => process.send({ printed: { [name]: text } }),
+    () => require('../../bin/lib/command').run(words).then(process.exit)
+  );
+  return { code };
+};
 
 const COMMANDS = { switchboard: runCommand, worker: runWorker, strapi: runHostCommand };
 
@@ -153,10 +156,14 @@ const start = async () => {
     process.send({ ready: true });
     process.stdout.write(`SITE READY ${strapi.config.get('server.absoluteUrl')}\n`);
   } catch (error) {
-    await begun?.destroy();
+    const failed = `${error?.stack ?? error}\n`;
+    await begun?.destroy().catch(() => {
+      process.stderr.write(failed);
+      exit(1);
+    });
     restoreListeners();
     followParent(null);
-    process.send({ failed: `${error?.stack ?? error}\n` });
+    process.send({ failed });
   }
 };
 

@@ -28,7 +28,10 @@ const residentBytes = (pid: number | undefined): number => {
   }
 };
 
-/** Each of these is asked what the process was started with: the host calls a missing one development. */
+/**
+ * The `NODE_ENV` for which the plugin looks at what the process was started with: the host calls a missing
+ * one development.
+ */
 const DEVELOPMENT = ['development', undefined];
 const startedWith = Symbol.for('switchboard.startedWith');
 

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { TYPESCRIPT } from '../../../support/paths';
 import { ROOT } from './markdown';
 
 export interface Snippet {
@@ -50,8 +51,6 @@ const toModule = (code: string): string => {
   return `${PRELUDE}\nexport const run = async () => {\n${code}\n};`;
 };
 
-const COMPILER = path.join(ROOT, 'node_modules/typescript-7/bin/tsc');
-
 const COMPILER_OPTIONS = {
   noEmit: true,
   allowJs: true,
@@ -93,7 +92,7 @@ export const compileTypeScript = (
     const project = path.join(folder, 'tsconfig.json');
     const roots = [...modules.map(({ file }) => file), ...files];
     fs.writeFileSync(project, JSON.stringify({ ...CONFIGURATION, files: roots }));
-    const { stdout, stderr } = spawnSync(process.execPath, [COMPILER, '-p', project], {
+    const { stdout, stderr } = spawnSync(process.execPath, [TYPESCRIPT, '-p', project], {
       encoding: 'utf8',
     });
     return stdout + stderr;
