@@ -79,8 +79,8 @@ describe('readCsv', () => {
       const rows = row.split('\n').length - 1;
       expect(read).toHaveLength(1 + times * rows);
       expect(faultsIn(read)).toHaveLength(row.includes('open') ? times : 0);
-      // Seconds of the processor, when each row was told with all that it knew.
-      expect((user + system) / 1000).toBeLessThan(2700);
+      // One or two seconds of the processor where it is busy; 14 where the parser makes a fault of each row.
+      expect((user + system) / 1000).toBeLessThan(6000);
     }
   );
 
