@@ -5,7 +5,6 @@ import { waitFor } from '../support/wait';
 import { arrivals, countRows, createWebhook, insertDeliveries } from './delivery-support';
 
 const COUNT = 1500;
-const TIMEOUT_MS = 1000;
 /** Of a process that is killed nobody prolongs it. */
 const LEASE_MS = 10_000;
 
@@ -27,10 +26,7 @@ describeEach(serverDatabases(), 'two processes on one database', (database) => {
 
   beforeAll(async () => {
     receiver = await startReceiver();
-    one = await startSite({
-      database,
-      options: { webhooks: { timeoutMs: TIMEOUT_MS, pollSeconds: 1 } },
-    });
+    one = await startSite({ database, options: { webhooks: { pollSeconds: 1, timeoutMs: 30_000 } } });
     other = await one.sibling();
   }, 120_000);
   afterAll(async () => {
@@ -65,14 +61,15 @@ describeEach(serverDatabases(), 'two processes on one database', (database) => {
     async () => {
       receiver.clear();
       // While they are held here, both processes hold a lease of theirs.
-      let hold = true;
-      receiver.respond(async () => (hold ? { hang: true } : {}));
+      let release = () => {};
+      const held = new Promise<void>((resolve) => (release = resolve));
+      receiver.respond(() => held.then(() => ({})));
       const { id } = await createWebhook(one, receiver.url, { events: ['contact.created'] });
       await insertDeliveries(one, id, 200);
       await waitFor(() => receiver.requests.length >= 20);
       const killedAt = Date.now();
       await other.kill();
-      hold = false;
+      release();
       await waitFor(
         async () => (await countRows(one, 'webhook_id = ? AND tries = 0', [id])) === 0,
         LEASE_MS + 60_000,
