@@ -36,6 +36,14 @@ module.exports = {
       modulePathIgnorePatterns,
     },
     {
+      displayName: 'samples',
+      rootDir: __dirname,
+      testEnvironment: '<rootDir>/tests/support/environment.js',
+      testMatch: ['<rootDir>/tests/samples/**/*.test.ts'],
+      transform,
+      modulePathIgnorePatterns,
+    },
+    {
       displayName: 'soak',
       rootDir: __dirname,
       testEnvironment: '<rootDir>/tests/support/environment.js',

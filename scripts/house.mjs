@@ -1,4 +1,5 @@
-// npm run house [-- folder]: how large the server is and how it hangs together, beside what it is to be.
+// npm run house [-- folder]: how large the server is and how it hangs together, beside what it is to be;
+// ends with 1 where it is not, durations aside.
 // `folder` is another checkout to look at; `--no-ways` leaves out the two ways, which start a site;
 // `--list` names the circles and the interfaces. Durations are those of the last whole runs here.
 import fs from 'node:fs';
@@ -6,7 +7,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { EVERYTHING, ON_SQLITE, readDurations } from './lib/durations.mjs';
 import { ROOT } from './lib/paths.mjs';
-import { measureWays, sumOf } from './ways.mjs';
+import { filesOf, measureWays, sumOf } from './ways.mjs';
 
 const require = createRequire(import.meta.url);
 const ts = require('typescript');
@@ -123,26 +124,49 @@ const withOneMaker = () => {
     .map(([name, file]) => `${name} (${file})`);
 };
 
+const architecture = fs.readFileSync(path.join(source, 'ARCHITECTURE.md'), 'utf8');
+/** ARCHITECTURE.md leads a reader along both ways: files that run on one, and that its section leaves out. */
+const notNamed = (title, way) => {
+  const section = architecture.split(`### ${title}\n`)[1]?.split(/^##/m)[0] ?? '';
+  return filesOf(way).filter((file) => !section.includes(`\`${file}\``));
+};
+
+/** Whether a figure is above its goal; one whose goal is words is for a reader to judge. */
+const isMissed = ([, now, goal]) => Number(now) > Number(goal.replace(/^<= |,/g, ''));
+
+const rowsOfWays = ({ contact, sale }) => {
+  const [one, other] = [sumOf(contact), sumOf(sale)];
+  const ground = new Set([...one.ground, ...other.ground]);
+  const leftOut = [
+    ...notNamed('From a contact to its signed post', contact),
+    ...notNamed('From a sale to its level', sale),
+  ];
+  for (const file of leftOut) process.stderr.write(`ARCHITECTURE.md does not name ${file}\n`);
+  return [
+    ["contact's way: files outside the ground", one.files, '<= 28'],
+    ["contact's way: functions", one.functions, '<= 200'],
+    ["sale's way: files outside the ground", other.files, '<= 33'],
+    ["sale's way: functions", other.functions, '<= 200'],
+    ['the ground of both: files', ground.size, '<= 16'],
+    ['files of the ways that ARCHITECTURE.md leaves out', leftOut.length, '0'],
+  ];
+};
+
 const rows = [
   ['files of the server', files.length, '<= 300'],
   ['lines of the server', linesOf(files), '<= 44,000'],
 ];
 if (!given.includes('--no-ways')) {
-  const { contact, sale } = await measureWays(source);
-  const [one, other] = [sumOf(contact), sumOf(sale)];
-  const ground = new Set([...one.ground, ...other.ground]);
-  rows.push(
-    ["contact's way: files outside the ground", one.files, '<= 28'],
-    ["contact's way: functions", one.functions, '<= 200'],
-    ["sale's way: files outside the ground", other.files, '<= 33'],
-    ["sale's way: functions", other.functions, '<= 200'],
-    ['the ground of both: files', ground.size, '<= 16']
-  );
+  let ways = rowsOfWays(await measureWays(source));
+  // What a busy machine does late falls into windows in which it does not belong.
+  if (ways.some(isMissed)) ways = rowsOfWays(await measureWays(source));
+  rows.push(...ways);
 }
 const durations = readDurations();
 /** Of this checkout: it is the one whose tests run here. */
 const minutesOf = (run) =>
   run in durations && source === ROOT ? (durations[run] / 60).toFixed(1) : 'not run here';
+const kilobytes = (text) => (Buffer.byteLength(text) / 1000).toFixed(1);
 const circles = pairsInCircles();
 const alone = withOneMaker();
 rows.push(
@@ -150,16 +174,15 @@ rows.push(
   ['delivery core: files', core.length, '<= 20'],
   ['pairs of folders in circles', circles.length, '0'],
   ['interfaces with one maker', alone.length, 'those with two implementations'],
-  [
-    'ARCHITECTURE.md, kB',
-    (fs.statSync(path.join(source, 'ARCHITECTURE.md')).size / 1000).toFixed(1),
-    '<= 20',
-  ],
+  ['ARCHITECTURE.md, kB', kilobytes(architecture), '<= 20'],
   [
     'CONTRIBUTING.md, kB',
-    (fs.statSync(path.join(source, 'CONTRIBUTING.md')).size / 1000).toFixed(1),
+    kilobytes(fs.readFileSync(path.join(source, 'CONTRIBUTING.md'), 'utf8')),
     '<= 10',
-  ],
+  ]
+);
+const missed = rows.filter(isMissed);
+rows.push(
   [`${ON_SQLITE}, minutes`, minutesOf(ON_SQLITE), '<= 6'],
   [`${EVERYTHING}, minutes`, minutesOf(EVERYTHING), '<= 25']
 );
@@ -168,3 +191,7 @@ for (const [what, now, goal] of rows)
   process.stdout.write(`${what.padEnd(width)}  ${String(now).padStart(12)}  ${goal}\n`);
 if (given.includes('--list'))
   process.stdout.write(`\n${circles.join('\n')}\n\n${alone.join('\n')}\n`);
+if (missed.length > 0) {
+  process.stderr.write(`missed: ${missed.map(([what]) => what).join(', ')}\n`);
+  process.exitCode = 1;
+}

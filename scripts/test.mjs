@@ -1,4 +1,4 @@
-// npm test [unit|api|e2e|soak] [-- <arguments of jest>]
+// npm test [unit|api|e2e|samples|soak] [-- <arguments of jest>]
 //
 // Installs and builds what is missing, runs the suites, says what ran on which database and what
 // was left out, and ends with one line: "N passed, N failed". REQUIRE_ALL=1 counts whatever is
@@ -14,8 +14,11 @@ import { buildPluginWhenStale, findChromium, installWhatIsMissing } from './lib/
 import { ROOT, SCRATCH } from './lib/paths.mjs';
 
 const SUITES = ['unit', 'api', 'e2e'];
-/** Only where it is asked for: its tests boot many sites each and take their time. */
-const SOAK = 'soak';
+/**
+ * Only where they are asked for: samples are run in a dozen languages and frameworks, with packages of
+ * their registries, and tests of the soak boot many sites each and take their time.
+ */
+const ASKED_FOR = ['samples', 'soak'];
 /** Elsewhere for a second run beside this one. */
 const RESULTS = process.env.TEST_RESULTS ?? path.join(SCRATCH, 'results');
 const REQUIRE_ALL = process.env.REQUIRE_ALL === '1';
@@ -23,7 +26,7 @@ const REQUIRE_ALL = process.env.REQUIRE_ALL === '1';
 const EXIT_GRACE_MS = 60_000;
 
 const given = process.argv.slice(2);
-const chosen = [...SUITES, SOAK].filter((name) => name === given[0]);
+const chosen = [...SUITES, ...ASKED_FOR].filter((name) => name === given[0]);
 const suites = chosen.length > 0 ? chosen : SUITES;
 const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
@@ -38,6 +41,7 @@ const SUITE_ARGS = {
   api: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=60000'],
   // A browser waits for its page, and a page for the next look at it.
   e2e: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=120000'],
+  samples: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
   // One at a time: the host cuts a request off after five minutes, which a large import beside
   // other work may need.
   soak: ['--runInBand', '--testTimeout=120000'],
@@ -171,13 +175,14 @@ const main = async () => {
   await installWhatIsMissing();
   const began = Date.now();
   const needsBuild =
-    forwarded.length === 0 ? suites.some((s) => s !== 'unit') : suites.includes('e2e');
+    (REQUIRE_ALL && forwarded.length === 0 && suites.some((s) => s !== 'unit')) ||
+    (suites.includes('e2e') && findChromium() !== undefined);
   // Beside the tests of units, which take the sources.
   const building = needsBuild ? buildPluginWhenStale() : Promise.resolve();
   // It is awaited, and fails the run, before what needs it.
   building.catch(() => {});
-  // The built package is what a site gets, so it is what a whole run tests; a run of some files
-  // takes the sources as they are.
+  // The built package is what a site gets, so it is tested where everything is, and in a browser. Else
+  // the sources are, as they are.
   const env = needsBuild ? { SWITCHBOARD_PATH: ROOT } : {};
   fs.mkdirSync(RESULTS, { recursive: true });
 
@@ -220,6 +225,8 @@ const main = async () => {
       }
     }
   }
+  if (suites === SUITES)
+    summary.push(`not run: ${ASKED_FOR.map((name) => `npm run test:${name}`).join(', ')}`);
   if (total.passed + total.failed === 0) {
     summary.push('No test ran.');
     process.exitCode = 1;

@@ -1,8 +1,7 @@
 // npm run ways [-- folder]: which functions of which files run for one contact, from its write to its
 // signed post, and for one sale, from its request to its stock. On a warm site on SQLite; a function
 // counts that runs in each of four writes, more often than in as long a time in which nothing happens.
-// `folder` is another checkout to look at. `--json` prints the files outside the ground, for the test that
-// compares ARCHITECTURE.md with them.
+// `folder` is another checkout to look at.
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -140,19 +139,13 @@ const print = (title, way) => {
 };
 
 /** Files outside the ground, as ARCHITECTURE.md names them, in the order of their first call. */
-const filesOf = (way) =>
+export const filesOf = (way) =>
   [...new Set(way.map(({ file }) => file))]
     .filter((file) => !isGround(file))
     .map((file) => path.relative('server/src', file));
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
-  const given = process.argv.slice(2);
-  const folder = given.find((one) => !one.startsWith('--'));
-  const { contact, sale } = await measureWays(path.resolve(folder ?? ROOT));
-  if (given.includes('--json')) {
-    process.stdout.write(`${JSON.stringify({ contact: filesOf(contact), sale: filesOf(sale) })}\n`);
-  } else {
-    print('A contact, from its write to its post', contact);
-    print('A sale, from its request to its stock', sale);
-  }
+  const { contact, sale } = await measureWays(path.resolve(process.argv[2] ?? ROOT));
+  print('A contact, from its write to its post', contact);
+  print('A sale, from its request to its stock', sale);
 }

@@ -7,15 +7,14 @@ const LONG = [
   ...['api/recoveries', 'api/scheduler-bullmq', 'api/input-edge', 'api/transfer', 'api/worker'],
   ...['api/boot', 'api/replay', 'api/start-and-stop', 'api/crm-deadlocks', 'api/side-by-side'],
   ...['api/pos-order', 'api/features', 'api/crm-email-race', 'api/delivery-two-nodes'],
-  ...['api/delivery-modules', 'api/product-writes', 'api/pos-batch', 'api/openapi-client'],
+  ...['api/delivery-modules', 'api/product-writes', 'api/pos-batch'],
   ...['api/crm-overlapping-writers', 'api/delivery-outbox', 'api/upgrade', 'api/delivery-finding'],
   ...['api/crm-work-events', 'api/mcp', 'api/stock-site', 'api/command-recover'],
   ...['api/work-contract', 'api/mapping-inbox', 'api/crm-relations'],
   ...['e2e/recover-many', 'e2e/roles', 'e2e/tills-day', 'e2e/accessibility', 'e2e/truth'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
-  ...['unit/docs/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
+  ...['samples/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
   ...['unit/stock/order-independence', 'unit/till-client/package', 'unit/docs/openapi'],
-  ...['unit/docs/receivers', 'unit/till-client/docs'],
 ];
 
 const rankOf = ({ path }) => {

@@ -2,9 +2,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { SAMPLES } from '../../support/receiver-samples';
 import { readDocument, ROOT } from './support/markdown';
-import { available, describeReceiver } from './support/receiver-suite';
 
-/** The receivers of `examples/receivers` in plain languages; those of frameworks are in the file beside it. */
+/** What `examples/receivers` says of itself; `tests/samples` runs them. */
 
 describe('receivers.json', () => {
   it('has every folder, and no other', () => {
@@ -42,8 +41,4 @@ describe('receivers.json', () => {
     });
     expect(loose).toEqual([]);
   });
-});
-
-describe.each(available(({ path: at }) => at === '/'))('examples/receivers/$folder', (sample) => {
-  describeReceiver(sample, [undefined, '', '  ', '\n', 'whsec_', 'whsec_ ']);
 });

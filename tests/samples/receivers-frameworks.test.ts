@@ -1,12 +1,9 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import {
-  generateSecret,
-  signatureHeaders,
-} from '../../../server/src/webhooks/rules/request-headers';
-import { install, SAMPLES } from '../../support/receiver-samples';
-import { available, describeReceiver } from './support/receiver-suite';
+import { generateSecret, signatureHeaders } from '../../server/src/webhooks/rules/request-headers';
+import { install, SAMPLES } from '../support/receiver-samples';
+import { available, describeReceiver } from './receiver-suite';
 
 /** The receivers of `examples/receivers` for a framework, which answer at a path of their own. */
 

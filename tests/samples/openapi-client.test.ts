@@ -5,7 +5,7 @@ import { createApiToken } from '../support/accounts';
 import { asOpenApi30 } from '../support/openapi-30';
 import { ROOT, TYPESCRIPT } from '../support/paths';
 import { type Site, startSite } from '../support/site';
-import { createTill } from './pos-till';
+import { createTill } from '../api/pos-till';
 
 /**
  * Clients that generators make of docs/openapi.json, each with the compiler of its language and run

@@ -1,9 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import {
-  generateSecret,
-  signatureHeaders,
-} from '../../../../server/src/webhooks/rules/request-headers';
-import { lacks, type Sample, SAMPLES } from '../../../support/receiver-samples';
+import { generateSecret, signatureHeaders } from '../../server/src/webhooks/rules/request-headers';
+import { lacks, type Sample, SAMPLES } from '../support/receiver-samples';
 import { type RunningReceiver, startReceiver, tryToStart } from './receiver-process';
 
 const START_MS = 120_000;

@@ -3,7 +3,7 @@ import fs from 'node:fs';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { install, type Sample } from '../../../support/receiver-samples';
+import { install, type Sample } from '../support/receiver-samples';
 
 const START_TIMEOUT_MS = 30_000;
 
