@@ -17,15 +17,21 @@ export interface EventLog {
   take(): Promise<LoggedEvent[]>;
 }
 
-const compileSchemas = async (site: Site): Promise<Map<string, ValidateFunction>> => {
+/** @returns what checks an event's payload, compiled when it is first asked for; undefined for an unknown event */
+const validators = async (site: Site): Promise<(event: string) => ValidateFunction | undefined> => {
   const ajv = new Ajv2020({ strict: true, validateFormats: false, allErrors: true });
   const { body } = await site.request('GET', `${CRM}/webhooks/events`);
-  return new Map(
-    body.data.map(({ event, schema }: { event: string; schema: object }) => [
-      event,
-      ajv.compile(schema),
-    ])
+  const schemas = new Map<string, object>(
+    body.data.map(({ event, schema }: { event: string; schema: object }) => [event, schema])
   );
+  const compiled = new Map<string, ValidateFunction>();
+  return (event) => {
+    const schema = schemas.get(event);
+    if (!schema) return undefined;
+    const validate = compiled.get(event) ?? ajv.compile(schema);
+    compiled.set(event, validate);
+    return validate;
+  };
 };
 
 /**
@@ -37,7 +43,7 @@ export const openEventLog = async (site: Site, events: string[] = ['*']): Promis
     body: { name: 'log', url: 'http://127.0.0.1:9/', events },
   });
   if (answer.status !== 201) throw new Error(`no webhook: ${answer.text}`);
-  const schemas = await compileSchemas(site);
+  const validatorOf = await validators(site);
   let last = 0;
   return {
     webhookId: answer.body.id,
@@ -48,7 +54,7 @@ export const openEventLog = async (site: Site, events: string[] = ['*']): Promis
       last = Number(rows.at(-1)?.id ?? last);
       return rows.map(({ event, body }) => {
         const envelope = JSON.parse(body);
-        const validate = schemas.get(event);
+        const validate = validatorOf(event);
         if (!validate) throw new Error(`${event} is not in the catalogue`);
         if (!validate(envelope.data)) {
           throw new Error(`${event} does not match its schema: ${JSON.stringify(validate.errors)}`);

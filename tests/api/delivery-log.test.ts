@@ -13,6 +13,8 @@ import {
 } from './delivery-support';
 
 const MILLION = 1_000_000;
+/** A file of a million takes longer to write than all else here; what reads it all shows sooner, too. */
+const MANY = { sqlite: MILLION / 5, postgres: MILLION };
 const DAY_MS = 86_400_000;
 
 const runRetention = (site: Site) =>
@@ -110,7 +112,7 @@ describeEach(databases(), 'the log’s retention', (database) => {
             .create({ data: { email: address } as never });
           state.isWritten = true;
           if (isSqlite) {
-            // There one connection serves all: another process deletes it, or the transaction itself.
+            // There one connection serves all: another node deletes it, or the transaction itself.
             const executor = (await strapi.db.transaction()).get();
             await executor('switchboard_webhooks').where({ id: webhook }).delete();
             return;
@@ -174,7 +176,7 @@ describeEach(databases(), 'the log’s retention', (database) => {
 
 describeEach(
   databases().filter((kind) => kind !== 'mysql'),
-  'the log of a webhook with a million deliveries',
+  'the log of a webhook with very many deliveries',
   (database) => {
     let site: Site;
     beforeAll(async () => {
@@ -186,9 +188,9 @@ describeEach(
       if (database === 'mysql') return;
       const big = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
       const small = await createWebhook(site, 'http://127.0.0.1:9/', { active: false });
-      await fillLog(site, database, big.id, MILLION);
+      await fillLog(site, database, big.id, MANY[database]);
       await fillLog(site, database, small.id, 1000);
-      // As the database does by itself within a minute; until then it takes a million rows for a few.
+      // As the database does by itself within a minute; until then it takes very many rows for a few.
       await sql(site, 'ANALYZE');
       const quickest = async (id: number, query: string): Promise<number> => {
         const times: number[] = [];

@@ -11,9 +11,11 @@ const LONG = [
   ...['api/crm-overlapping-writers', 'api/delivery-outbox', 'api/upgrade', 'api/delivery-finding'],
   ...['api/crm-work-events', 'api/mcp', 'api/stock-site', 'api/command-recover'],
   ...['api/work-contract', 'api/mapping-inbox', 'api/crm-relations'],
+  ...['api/delivery-by-hand-elsewhere', 'api/till-verify', 'api/delivery-receivers'],
+  ...['api/webhook-manners', 'api/delivery-hooks', 'api/overview', 'api/crm-modules'],
   ...['e2e/recover-many', 'e2e/roles', 'e2e/tills-day', 'e2e/accessibility', 'e2e/truth'],
   ...['soak/crm-import-large', 'soak/delivery-crash', 'soak/command', 'soak/persistence'],
-  ...['samples/receivers-frameworks', 'unit/docs/samples-compile', 'unit/docs/asyncapi'],
+  ...['samples/receivers-frameworks', 'samples/docs', 'unit/docs/asyncapi'],
   ...['unit/stock/order-independence', 'unit/till-client/package', 'unit/docs/openapi'],
 ];
 

@@ -72,7 +72,7 @@ const REACHES_THE_PROCESS = new RegExp(
     /\bglobal\b(?!\.switchboardTestState)/,
     /\bprocess\b(?!\.(cpuUsage|cwd|env|execPath|memoryUsage|pid)\b)/,
     // A compiler may have renamed it.
-    /\brequire\w*(?=[ \t]*\()(?!\(['"](@strapi\/utils|node:(child_process|crypto|http|timers\/promises))['"]\))/,
+    /\brequire\w*(?=[ \t]*\()(?!\(['"](@strapi\/(openapi|utils)|node:(child_process|crypto|http|timers\/promises))['"]\))/,
   ]
     .map(({ source }) => source)
     .join('|')

@@ -20,6 +20,8 @@ export interface SiteOptions {
    * same data, see `site.sibling()`. It is not dropped at the end.
    */
   databaseName?: string;
+  /** Whether a site like this has booted on `databaseName` before. */
+  isCopy?: boolean;
   /** On an empty database; else on a copy of what a first boot leaves (`templates.ts`). */
   firstBoot?: boolean;
   /** Fills the new, empty database before the first boot, e.g. from a fixture (`fixtures.ts`). */
@@ -117,7 +119,7 @@ const environment = (
     SWITCHBOARD_PATH: pluginPath(),
     SWITCHBOARD_OPTIONS: JSON.stringify(withLoopback(settings.options)),
     SITE_PUBLIC_DIR: path.join(where.folder, 'public'),
-    SITE_IS_COPY: where.isCopy && !settings.setupFiles?.length ? 'true' : undefined,
+    SITE_IS_COPY: where.isCopy ? 'true' : undefined,
     SITE_SETUP_FILES: (settings.setupFiles ?? []).join(path.delimiter),
     ...databaseEnv(where.kind, where.databaseName),
     ...settings.env,
@@ -169,7 +171,8 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
     given.databaseName ??
     (kind === 'sqlite' ? file : await createDatabase(kind));
 
-  const where = { kind, databaseName, port, folder, isCopy: copy !== null };
+  const isCopy = copy !== null || given.isCopy === true;
+  const where = { kind, databaseName, port, folder, isCopy };
 
   let earlierLog = '';
   let current!: SiteProcess;
@@ -178,6 +181,7 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
     current = new SiteProcess(env, isPlain(settings));
     count('boots');
     await timed('booting', () => current.ready());
+    where.isCopy = true;
   };
   const cleanUp = async (): Promise<void> => {
     fs.rmSync(folder, { recursive: true, force: true });
@@ -216,7 +220,14 @@ export const startSite = async (given: SiteOptions = {}): Promise<Site> => {
     evaluate: (work, ...args) =>
       current.control('evaluate', { source: work.toString(), args }) as Promise<never>,
     sibling: (changes = {}) =>
-      startSite({ ...given, port: undefined, ...changes, database: kind, databaseName }),
+      startSite({
+        ...given,
+        port: undefined,
+        ...changes,
+        database: kind,
+        databaseName,
+        isCopy: true,
+      }),
     kill: (signal = 'SIGKILL') => current.kill(signal),
     async restart(changes = {}) {
       await timed('stopping', () => current.retire());

@@ -5,11 +5,12 @@
 const path = require('node:path');
 const {
   dropRepeatedHandlers,
+  handOverWithoutCopies,
   hashQuickly,
   rememberProperties,
   trustPermissions,
   trustScreens,
-  validateOnce,
+  trustShapes,
 } = require('../quick-host');
 
 const setups = () =>
@@ -21,9 +22,10 @@ const setups = () =>
 module.exports = {
   async register({ strapi }) {
     dropRepeatedHandlers(strapi);
+    handOverWithoutCopies(strapi);
     hashQuickly();
     rememberProperties(strapi);
-    validateOnce();
+    trustShapes();
     trustPermissions(strapi);
     if (process.env.SITE_IS_COPY) trustScreens(strapi);
     for (const setup of setups()) await setup.register?.({ strapi });

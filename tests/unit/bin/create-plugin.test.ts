@@ -25,7 +25,7 @@ const create = async (name: string): Promise<Created> => {
 };
 const written = () => fs.existsSync(path.join(site.folder, 'src'));
 
-/** That the types of what it writes are right is in tests/unit/docs/samples-compile.test.ts. */
+/** That the types of what it writes are right is in tests/samples/docs.test.ts. */
 describe('the command create-plugin', () => {
   it('writes a plugin under its name, and nothing else', async () => {
     const { files, events, ...made } = await create('gift-cards');

@@ -5,12 +5,12 @@ import path from 'node:path';
 import { knex } from 'knex';
 import prettier from 'prettier';
 import ts from 'typescript';
-import { optionsSchema } from '../../../server/src/config/schema';
-import { runCommand } from '../../support/command';
-import { makePluginSite } from '../../support/plugin-site';
-import { isInstalled } from '../../support/programs';
-import { readDocument, ROOT } from './support/markdown';
-import { compileTypeScript, firstKey, type Snippet } from './support/typescript-in-docs';
+import { optionsSchema } from '../../server/src/config/schema';
+import { runCommand } from '../support/command';
+import { makePluginSite } from '../support/plugin-site';
+import { isInstalled } from '../support/programs';
+import { readDocument, ROOT } from '../unit/docs/support/markdown';
+import { compileTypeScript, firstKey, type Snippet } from './typescript-in-docs';
 
 /** Every sample of every page: what somebody pastes has at least to compile. */
 

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { TYPESCRIPT } from '../../../support/paths';
-import { ROOT } from './markdown';
+import { TYPESCRIPT } from '../support/paths';
+import { ROOT } from '../unit/docs/support/markdown';
 
 export interface Snippet {
   /** The document and where in it. */
