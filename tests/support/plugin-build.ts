@@ -64,6 +64,10 @@ const compile = (): string => {
   return target;
 };
 
-/** Where the site finds the plugin: `SWITCHBOARD_PATH` (`npm test` names the built package), or
- * the sources as they are now. */
-export const pluginPath = (): string => process.env.SWITCHBOARD_PATH ?? compile();
+let compiled: string | undefined;
+
+/**
+ * Where the site finds the plugin: `SWITCHBOARD_PATH`, which names the built package, or the sources as
+ * they are when a test file first asks.
+ */
+export const pluginPath = (): string => process.env.SWITCHBOARD_PATH ?? (compiled ??= compile());

@@ -79,7 +79,7 @@ const takeSpare = (environment: string | undefined): Spare | undefined => {
 
 /** Environment that only what is made anew at each boot looks at. */
 const READ_AT_EACH_BOOT =
-  /^(DATABASE_\w+|ENCRYPTION_KEY|NODE_ENV|SITE_(AUTO_RELOAD|MIDDLEWARES_FILE|PLUGINS|PROXY)|SQLITE_\w+|SWITCHBOARD_\w+)$/;
+  /^(DATABASE_\w+|ENCRYPTION_KEY|NODE_ENV|SITE_(AUTO_RELOAD|MCP|MIDDLEWARES_FILE|PLUGINS|PROXY)|SQLITE_\w+|SWITCHBOARD_\w+)$/;
 
 /** Whether a process whose environment has these is like any other's afterwards. */
 export const isPlainEnv = (env: Record<string, string | undefined>): boolean =>
