@@ -26,7 +26,10 @@ describeEach(serverDatabases(), 'two processes on one database', (database) => {
 
   beforeAll(async () => {
     receiver = await startReceiver();
-    one = await startSite({ database, options: { webhooks: { pollSeconds: 1, timeoutMs: 30_000 } } });
+    one = await startSite({
+      database,
+      options: { webhooks: { pollSeconds: 1, timeoutMs: 30_000 } },
+    });
     other = await one.sibling();
   }, 120_000);
   afterAll(async () => {
