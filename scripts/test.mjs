@@ -30,17 +30,17 @@ const chosen = [...SUITES, ...ASKED_FOR].filter((name) => name === given[0]);
 const suites = chosen.length > 0 ? chosen : SUITES;
 const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
-/** As many as there are cores, and no more sites than databases like beside each other. */
-const WORKERS = Math.min(Math.max(os.availableParallelism(), 2), 4);
-/** One more, unless somebody says how many: much of the time of such files is spent waiting. */
-const MORE_WORKERS = Number(process.env.TEST_WORKERS) || WORKERS + 1;
+/**
+ * Twice as many as there are cores, because a quarter of the time goes by until something is due; but no more
+ * sites than a machine has memory for and databases like beside each other.
+ */
+const WORKERS =
+  Number(process.env.TEST_WORKERS) || Math.min(Math.max(2 * os.availableParallelism(), 4), 5);
 
 const SUITE_ARGS = {
   unit: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
-  // A third of the time goes by until something is due.
-  api: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=60000'],
-  // A browser waits for its page, and a page for the next look at it.
-  e2e: [`--maxWorkers=${MORE_WORKERS}`, '--testTimeout=120000'],
+  api: [`--maxWorkers=${WORKERS}`, '--testTimeout=60000'],
+  e2e: [`--maxWorkers=${WORKERS}`, '--testTimeout=120000'],
   samples: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
   // One at a time: the host cuts a request off after five minutes, which a large import beside
   // other work may need.
@@ -90,6 +90,9 @@ const runSuite = (suite, env) =>
     fs.rmSync(output, { force: true });
     const args = [
       '--experimental-vm-modules',
+      // Each test file is code of its own, which hardly runs long enough to be worth optimising.
+      '--max-semi-space-size=32',
+      '--interrupt-budget=1000000',
       '--disable-warning=ExperimentalWarning',
       path.join(ROOT, 'node_modules/jest/bin/jest.js'),
       '--selectProjects',

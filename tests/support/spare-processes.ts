@@ -90,10 +90,12 @@ const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
     cwd: SITE_DIR,
     env,
     // Source maps make each error several times dearer, which no site of production pays. A boot
-    // makes so many short-lived objects that Node's own young generation is a tenth of its time.
+    // makes so many short-lived objects that Node's own young generation is a tenth of its time, and
+    // few of its functions are called often enough that optimising them as soon as Node does pays.
     execArgv: [
       '--expose-gc',
       '--max-semi-space-size=32',
+      '--interrupt-budget=1000000',
       ...(process.env.SITE_SOURCE_MAPS === '1' ? ['--enable-source-maps'] : []),
     ],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
