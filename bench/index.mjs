@@ -33,6 +33,9 @@ import { support } from './lib/support.mjs';
 
 const HERE = import.meta.dirname;
 
+// Sites as their owners start them, with what Node does by itself.
+process.env.SITE_AS_USED = '1';
+
 const rowFiles = () => {
   const below = (folder, test) =>
     fs
