@@ -20,7 +20,7 @@
 //   context.site()        the site of this database, booted once and shared by all rows
 //   context.inSite(name, args)   runs bench/site/<name>.js in the site's process
 //   context.inServingSite(name, args)   the same, in a site with `webhooks.dispatch: false`
-//   context.inSiteWith(options, work)   `work(run)` with `run(name, args)` in a site with those options
+//   context.inSiteWith(options, work)   `work(run, site)` with `run(name, args)` in a site with those options
 //   context.receiver()    a loopback receiver in a process of its own, shared by all rows
 //   context.startSite(options)   another site, for a row that needs its own; it stops it itself
 import fs from 'node:fs';

@@ -49,7 +49,8 @@ export const createContext = ({ database, rounds }) => {
       const other = await bootSite({ options, accounts: false });
       const file = (name) => path.join(SITE_MODULES, `${name}.js`);
       try {
-        return await work((name, args = {}) => other.control('run', { file: file(name), args }));
+        const run = (name, args = {}) => other.control('run', { file: file(name), args });
+        return await work(run, () => other);
       } finally {
         await other.stop();
       }

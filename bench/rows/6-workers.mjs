@@ -55,30 +55,56 @@ export const rows = ({ database, receiver, rounds, startSite }) => {
     }
   };
 
+  /** Deliveries a second of so many workers; what each of them has to do does not depend on how many they are. */
+  const sending = async (site) => {
+    const { url } = await receiver();
+    const inSite = inProcessOf(site);
+    const webhookIds = await inSite('webhooks', { op: 'create', url, count: WEBHOOKS });
+    return (workers) =>
+      withWorkers(site, workers, async () => {
+        const work = { count: EVENTS * workers, webhookIds };
+        await inSite('deliveries', work);
+        const { deliveries, drainMs } = await inSite('deliveries', work);
+        return (deliveries / drainMs) * 1000;
+      });
+  };
+
+  const toSlowReceivers = async (work) => {
+    const { configure } = await receiver();
+    await configure({ delayMs: SLOW_MS });
+    try {
+      return await work();
+    } finally {
+      await configure({ delayMs: 0 });
+    }
+  };
+
+  const serving = (options = {}) => ({ ...options, webhooks: { dispatch: false } });
+  const slow = `deliveries to receivers that take ${SLOW_MS} ms, ${AT_ONCE} at once a worker`;
+
   return [
     {
       name: 'four-workers',
-      what: `deliveries to receivers that take ${SLOW_MS} ms, ${AT_ONCE} at once a worker: ${WORKERS} workers; one`,
+      what: `${slow}: ${WORKERS} workers; one`,
       unit: '/s',
       budget: { min: 3.6 },
       run: withRedis(async (scheduler, start) => {
-        const { url, configure } = await receiver();
-        const site = await start({ scheduler, webhooks: { dispatch: false } });
-        const inSite = inProcessOf(site);
-        const webhookIds = await inSite('webhooks', { op: 'create', url, count: WEBHOOKS });
-        const send = (workers) =>
-          withWorkers(site, workers, async () => {
-            await inSite('deliveries', { count: EVENTS * workers, webhookIds });
-            const work = { count: EVENTS * workers, webhookIds };
-            const { deliveries, drainMs } = await inSite('deliveries', work);
-            return (deliveries / drainMs) * 1000;
-          });
-        await configure({ delayMs: SLOW_MS });
-        try {
-          return await compare(rounds, { value: () => send(WORKERS), baseline: () => send(1) });
-        } finally {
-          await configure({ delayMs: 0 });
-        }
+        const send = await sending(await start(serving({ scheduler })));
+        return toSlowReceivers(() =>
+          compare(rounds, { value: () => send(WORKERS), baseline: () => send(1) })
+        );
+      }),
+    },
+    {
+      name: 'four-workers-redis',
+      what: `${slow}: ${WORKERS} workers that hear of work over Redis; ${WORKERS} that look for it`,
+      unit: '/s',
+      run: withRedis(async (scheduler, start) => {
+        const value = await sending(await start(serving({ scheduler })));
+        const baseline = await sending(await start(serving()));
+        return toSlowReceivers(() =>
+          compare(rounds, { value: () => value(WORKERS), baseline: () => baseline(WORKERS) })
+        );
       }),
     },
     {

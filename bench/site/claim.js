@@ -16,12 +16,15 @@ const queueOf = (strapi, tableName) => {
   });
 };
 
-/** Fills a queue with rows that have been due for a while, spread over the groups. */
-const fill = async (strapi, { table, size, ids }) => {
+/**
+ * Fills a queue with rows that have been due for a while, spread over the groups; `together`: since the same
+ * moment, as what one call published is.
+ */
+const fill = async (strapi, { table, size, ids, together }) => {
   const group = `CASE n % ${GROUPS} ${ids.map((id, at) => `WHEN ${at} THEN ${id}`).join(' ')} END`;
   await strapi.db.connection.raw(
     `INSERT INTO ${table} (id, group_id, state, due_at)
-     SELECT n, ${group}, 0, ${Date.now() - 10_000_000} + n FROM (${series(strapi, size)}) numbers`
+     SELECT n, ${group}, 0, ${Date.now() - 10_000_000} + ${together ? 0 : 'n'} FROM (${series(strapi, size)}) numbers`
   );
   // As it is where rows came one by one: statistics known, nothing left in the write-ahead log.
   const settle = {
@@ -33,7 +36,7 @@ const fill = async (strapi, { table, size, ids }) => {
 };
 
 /** Groups of its own, of which the site's dispatcher finds nothing due. */
-const prepare = async (strapi, { sizes }) => {
+const prepare = async (strapi, { sizes, together = [] }) => {
   const ids = [];
   const service = strapi.service('plugin::switchboard.webhooks');
   for (let at = 0; at < GROUPS; at += 1) {
@@ -41,7 +44,8 @@ const prepare = async (strapi, { sizes }) => {
     const input = { name: `claim ${at}`, url, events: ['bench.nothing'], active: true };
     ids.push((await service.create(input)).id);
   }
-  for (const [table, size] of Object.entries(sizes)) await fill(strapi, { table, size, ids });
+  for (const [table, size] of Object.entries(sizes))
+    await fill(strapi, { table, size, ids, together: together.includes(table) });
   return ids;
 };
 

@@ -6,10 +6,15 @@ const { dataOf } = require('./deliveries');
 
 let client;
 
-/** One instance, few options, connections kept: got as a careful programmer would use it. */
+/**
+ * got as fast as a careful programmer gets it: one instance, connections kept, no option that a request
+ * need not say, and as a stream, which is a third faster than its promises.
+ */
 const load = async (concurrency) => {
   const { got } = await import('got');
   return got.extend({
+    method: 'POST',
+    isStream: true,
     agent: { http: new http.Agent({ keepAlive: true, maxSockets: concurrency }) },
     retry: { limit: 0 },
     followRedirect: false,
@@ -36,6 +41,16 @@ const bodyOf = (event, serial) =>
     data: dataOf(serial),
   });
 
+/** Posts and reads the whole answer. */
+const post = (url, body) =>
+  new Promise((resolve, reject) => {
+    const chunks = [];
+    client(url, { headers: HEADERS, body })
+      .on('data', (chunk) => chunks.push(chunk))
+      .on('error', reject)
+      .on('end', () => resolve(Buffer.concat(chunks).toString('utf8')));
+  });
+
 /**
  * Posts bodies of the same size as deliveries have, keeping nothing, recording nothing.
  * @returns milliseconds.
@@ -48,7 +63,7 @@ module.exports = async ({ args: { url, event, count, concurrency } }) => {
     while (at < bodies.length) {
       const body = bodies[at];
       at += 1;
-      await client.post(url, { headers: HEADERS, body });
+      await post(url, body);
     }
   };
   const started = performance.now();
