@@ -44,7 +44,7 @@ export const rows = ({ rounds, startSite }) => {
   /** A site with a till; `process: false` where only accepting is measured. */
   const withTill = async (process, work) => {
     const site = await startSite({
-      setupFiles: [path.join(SITE_MODULES, 'setup.js'), path.join(SITE_MODULES, 'row-route.js')],
+      setupFiles: [path.join(SITE_MODULES, 'setup.js'), path.join(SITE_MODULES, 'post-routes.js')],
       options: { pos: { ratePerMinute: 1_000_000, process } },
     });
     try {

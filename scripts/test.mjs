@@ -34,8 +34,7 @@ const forwarded = chosen.length > 0 ? given.slice(1) : given;
  * Twice as many as there are cores, because a quarter of the time goes by until something is due; but no more
  * sites than a machine has memory for and databases like beside each other.
  */
-const WORKERS =
-  Number(process.env.TEST_WORKERS) || Math.min(Math.max(2 * os.availableParallelism(), 4), 5);
+const WORKERS = Number(process.env.TEST_WORKERS) || Math.min(2 * os.availableParallelism(), 5);
 
 const SUITE_ARGS = {
   unit: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
@@ -90,9 +89,8 @@ const runSuite = (suite, env) =>
     fs.rmSync(output, { force: true });
     const args = [
       '--experimental-vm-modules',
-      // Each test file is code of its own, which hardly runs long enough to be worth optimising.
+      // Each test file loads its modules anew: many objects, most of them for a short time.
       '--max-semi-space-size=32',
-      '--interrupt-budget=1000000',
       '--disable-warning=ExperimentalWarning',
       path.join(ROOT, 'node_modules/jest/bin/jest.js'),
       '--selectProjects',

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { costsOf } from '../lib/costs.mjs';
-import { compare, percentile } from '../lib/measure.mjs';
+import { compare, median, percentile } from '../lib/measure.mjs';
 
 const EVENT = 'bench.event';
 const QUEUED = 5000;
@@ -23,11 +23,9 @@ const HOST_EVENTS = 40;
 const IDLE_POSTS = 100;
 const IDLE_MS = 60;
 
-const clientOf = (client) => ({ webhooks: { client } });
+const WITH_NODE = { webhooks: { client: 'node' } };
 
-const onSqlite = (here, elsewhere) => (database) => ({
-  min: database === 'sqlite' ? here : elsewhere,
-});
+const NODE_TOO = "the same with webhooks.client 'node'";
 
 export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) => {
   const withWebhooks = async (count, work, run = inSite) => {
@@ -46,6 +44,7 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
       webhooks,
       async (webhookIds, url) => {
         const costs = costsOf(database, running);
+        const queueing = [];
         const loop = async (count) =>
           (count / (await run('got-loop', { url, event: EVENT, count, concurrency }))) * 1000;
         const send = (count) => run('deliveries', { event: EVENT, count, webhookIds });
@@ -53,12 +52,14 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
         await send(Math.ceil(500 / webhooks));
         const result = await compare(rounds, {
           async value() {
-            const { deliveries, drainMs } = await costs.spend(() => send(events));
+            const { deliveries, queueMs, drainMs } = await costs.spend(() => send(events));
+            queueing.push((deliveries / queueMs) * 1000);
             return (deliveries / drainMs) * 1000;
           },
           baseline: () => loop(QUEUED),
         });
-        return { ...result, note: costs.note() };
+        const queued = `queued at ${Math.round(median(queueing))}/s before that`;
+        return { ...result, note: [queued, costs.note()].filter(Boolean).join('; ') };
       },
       run
     );
@@ -69,6 +70,17 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
     webhooks: FAN_OUT_WEBHOOKS,
     concurrency: NODE_CONCURRENCY,
   };
+
+  const sending = (name, said, [onSqlite, elsewhere], shape, options) => ({
+    name,
+    what: `${said}; the best loop of got`,
+    unit: '/s',
+    budget: { min: database === 'sqlite' ? onSqlite : elsewhere },
+    run: () =>
+      options
+        ? inSiteWith(options, (run, other) => againstGot(shape, run, other))
+        : againstGot(shape, inSite, site),
+  });
 
   const idle = (name, said, share, most) => ({
     name,
@@ -98,34 +110,15 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
   });
 
   return [
-    {
-      name: 'deliveries',
-      what: `deliveries, ${QUEUED} queued, sent and recorded; the best loop of got`,
-      unit: '/s',
-      budget: onSqlite(1, 0.9),
-      run: () => againstGot(ONE, inSite, site),
-    },
-    {
-      name: 'deliveries-node',
-      what: `the same with webhooks.client 'node'; the best loop of got`,
-      unit: '/s',
-      budget: onSqlite(1.6, 1.4),
-      run: () => inSiteWith(clientOf('node'), (run, running) => againstGot(ONE, run, running)),
-    },
-    {
-      name: 'fan-out',
-      what: `deliveries, ${FAN_OUT_EVENTS} events to ${FAN_OUT_WEBHOOKS} webhooks, sent and recorded; the best loop of got`,
-      unit: '/s',
-      budget: onSqlite(1, 0.9),
-      run: () => againstGot(FAN_OUT, inSite, site),
-    },
-    {
-      name: 'fan-out-node',
-      what: `the same with webhooks.client 'node'; the best loop of got`,
-      unit: '/s',
-      budget: onSqlite(1.5, 1.3),
-      run: () => inSiteWith(clientOf('node'), (run, running) => againstGot(FAN_OUT, run, running)),
-    },
+    sending('deliveries', `deliveries, ${QUEUED} queued, sent and recorded`, [1, 0.9], ONE),
+    sending('deliveries-node', NODE_TOO, [1.6, 1.4], ONE, WITH_NODE),
+    sending(
+      'fan-out',
+      `deliveries, ${FAN_OUT_EVENTS} events to ${FAN_OUT_WEBHOOKS} webhooks, sent and recorded`,
+      [1, 0.9],
+      FAN_OUT
+    ),
+    sending('fan-out-node', NODE_TOO, [1.5, 1.3], FAN_OUT, WITH_NODE),
     {
       name: 'many-webhooks',
       what: `deliveries, ${QUEUED} over ${MANY_WEBHOOKS} webhooks; over one`,
@@ -156,13 +149,16 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
               const { configure } = await receiver();
               await configure({ delayMs: SLOW_MS });
               try {
-                const { deliveries, drainMs } = await run('deliveries', {
-                  event: EVENT,
-                  count: QUEUED,
-                  webhookIds,
+                const drain = async (count) => {
+                  const args = { event: EVENT, count, webhookIds };
+                  const { deliveries, drainMs } = await run('deliveries', args);
+                  return (deliveries / drainMs) * 1000;
+                };
+                await drain(500);
+                return await compare(rounds, {
+                  value: () => drain(QUEUED),
+                  baseline: () => (NODE_CONCURRENCY / SLOW_MS) * 1000,
                 });
-                const value = (deliveries / drainMs) * 1000;
-                return { value, baseline: (NODE_CONCURRENCY / SLOW_MS) * 1000 };
               } finally {
                 await configure({ delayMs: 0 });
               }

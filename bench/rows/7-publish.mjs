@@ -18,7 +18,7 @@ export const rows = ({ rounds, receiver, startSite }) => [
       const { url } = await receiver();
       // As the rows of creates: sending is another node's.
       const site = await startSite({
-        setupFiles: modules(['setup', 'publish-setup', 'row-route']),
+        setupFiles: modules(['setup', 'post-routes']),
         options: { webhooks: { dispatch: false } },
       });
       try {

@@ -27,6 +27,9 @@ const childrenOf = (pid) => {
   }
 };
 
+/** The id of the process that started one. */
+const parentOf = (pid) => Number(statOf(pid)[1]);
+
 /** Seconds of the processor that a process, its children, and those that have ended took so far. */
 const secondsOf = (pid) => {
   const stat = statOf(pid);
@@ -68,4 +71,4 @@ class FileCosts {
   }
 }
 
-module.exports = { FileCosts };
+module.exports = { FileCosts, parentOf, secondsOf };

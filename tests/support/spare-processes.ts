@@ -85,20 +85,15 @@ const READ_AT_EACH_BOOT =
 export const isPlainEnv = (env: Record<string, string | undefined>): boolean =>
   Object.keys(env).every((name) => READ_AT_EACH_BOOT.test(name));
 
-/**
- * A boot makes so many short-lived objects that Node's own young generation is a tenth of its time, and few
- * functions of a test's site are called often enough that optimising them as soon as Node does pays.
- */
-const FOR_SHORT_LIVES = ['--max-semi-space-size=32', '--interrupt-budget=1000000'];
-
 const forkSite = (env: NodeJS.ProcessEnv): ChildProcess =>
   fork(path.join(SITE_DIR, 'run.js'), [], {
     cwd: SITE_DIR,
     env,
-    // Source maps make each error several times dearer, which no site of production pays.
+    // Source maps make each error several times dearer, which no site of production pays. A boot
+    // makes so many short-lived objects that Node's own young generation is a tenth of its time.
     execArgv: [
       '--expose-gc',
-      ...(process.env.SITE_AS_USED === '1' ? [] : FOR_SHORT_LIVES),
+      ...(process.env.SITE_AS_USED === '1' ? [] : ['--max-semi-space-size=32']),
       ...(process.env.SITE_SOURCE_MAPS === '1' ? ['--enable-source-maps'] : []),
     ],
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
