@@ -215,6 +215,8 @@ describe('edits that are not saved', () => {
     const question = page.getByRole('alertdialog');
     await question.getByRole('button', { name: 'Confirm' }).click();
     await page.waitForURL(/\/stock$/);
+    // The address changes first; until the form is gone it takes any other back.
+    await page.getByRole('heading', { level: 1, name: 'Stock', exact: true }).waitFor();
   });
 
   test('of a dialog are not lost to Escape', async () => {
