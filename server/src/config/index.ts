@@ -1,6 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { type Options, parseOptions } from './schema';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { env, importDefault } from '@strapi/utils';
 import { FEATURE_IDS, type FeatureId } from '../../../shared/contracts/features';
@@ -26,9 +27,12 @@ export const readOptions = (strapi: Core.Strapi): Options => {
   const command = strapi.config.get(COMMAND) as CommandProcess | undefined;
   if (!command) return options;
   const { sends, applies, concurrency = options.webhooks.concurrency } = command;
+  // A worker has the machine to itself.
+  const threads =
+    options.webhooks.threads && Math.max(options.webhooks.threads, os.availableParallelism());
   return {
     ...options,
-    webhooks: { ...options.webhooks, dispatch: sends, concurrency },
+    webhooks: { ...options.webhooks, dispatch: sends, concurrency, threads },
     pos: { ...options.pos, process: applies },
   };
 };

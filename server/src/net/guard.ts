@@ -30,17 +30,21 @@ type UrlInspection = { verdict: 'allowed'; url: URL; localAllowed: boolean } | R
 export interface AddressGuard {
   /** For saving: the whole judgement, DNS included. Never rejects. */
   checkUrl(url: string): Promise<GuardVerdict>;
-  /** For delivering: all but DNS, which one of `lookups` judges at connect time. Never rejects. */
-  inspectUrl(url: string): Promise<UrlInspection>;
+  /**
+   * For delivering: all but DNS, which one of `lookups` judges at connect time. Never rejects.
+   * @param isOpen whether private addresses are; asked by default
+   */
+  inspectUrl(url: string, isOpen?: boolean): Promise<UrlInspection>;
   /** For agents. `open` belongs to requests whose inspection said `localAllowed`. */
   lookups: { guarded: LookupFunction; open: LookupFunction };
 }
 
 export interface AddressGuardOptions {
   /**
-   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no.
+   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no, as
+   * does nobody to ask.
    */
-  isLocalAllowed: () => boolean | Promise<boolean>;
+  isLocalAllowed?: () => boolean | Promise<boolean>;
   allowedCidrs?: CidrList;
   /** For one name; 5,000 by default. */
   dnsTimeoutMs?: number;
@@ -70,12 +74,12 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   /** If the list allows loopback, its names are judged by their addresses. */
   const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs) === null);
 
-  const inspectUrl = async (text: string): Promise<UrlInspection> => {
+  const inspectUrl = async (text: string, isOpen?: boolean): Promise<UrlInspection> => {
     const url = parseUrl(text);
     if (!(url instanceof URL)) return { verdict: 'invalid', ...url };
     let localAllowed = false;
     try {
-      localAllowed = (await options.isLocalAllowed()) === true;
+      localAllowed = (isOpen ?? (await options.isLocalAllowed?.())) === true;
     } catch {
       // Counts as no.
     }

@@ -414,6 +414,8 @@ class AnswerReader {
 
 export interface HttpPost extends Pick<JudgedRequest, 'headers' | 'body'> {
   url: string;
+  /** Private addresses are open for it; by default the guard asks. */
+  localAllowed?: boolean;
 }
 
 interface HttpClientOptions {
@@ -498,7 +500,7 @@ class Attempt {
       return this.fail('invalid_request');
     }
     const transport = await opening;
-    const inspection = await this.guard.inspectUrl(request.url);
+    const inspection = await this.guard.inspectUrl(request.url, request.localAllowed);
     if (inspection.verdict !== 'allowed') {
       return this.fail(inspection.verdict === 'refused' ? 'blocked_address' : 'invalid_request');
     }

@@ -1,6 +1,6 @@
+import type { Attempt } from '../../../shared/contracts/webhooks';
 import { isoTime } from '../runtime/text';
 import type { LeasedDelivery, NewDelivery } from './deliveries/store';
-import type { AttemptOutcome } from '../net/http-client';
 import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 
@@ -31,13 +31,8 @@ export const unsentLine = (lease: LeasedDelivery, why: UnsentReason): string =>
 export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>
   `delivery ${id}: attempt started${manual ? ' by hand' : ''}, to webhook ${webhook}`;
 
-/** @param error the cause as the log of deliveries has it; null if it was delivered */
-export const endedLine = (
-  id: string,
-  { durationMs, status }: Pick<AttemptOutcome, 'durationMs' | 'status'>,
-  error: string | null
-): string =>
-  `delivery ${id}: attempt ended after ${Math.round(durationMs)} ms: ${error ?? 'delivered'}, status ${status ?? 'none'}`;
+export const endedLine = (id: string, { answer, duration_ms: took, error }: Attempt): string =>
+  `delivery ${id}: attempt ended after ${took} ms: ${error ?? 'delivered'}, status ${answer?.status ?? 'none'}`;
 
 /** @param held whether the lease still held, so that the outcome counts */
 export const recordedLine = (

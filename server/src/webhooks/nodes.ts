@@ -214,19 +214,26 @@ export const leaveNodes = async (app: App): Promise<void> => {
 };
 
 /** The facts that private addresses are judged by in this process. */
-const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);
+export const addressFacts = (app: App): AddressFacts => app.part(followed).value ?? ownFacts(app);
 
 const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
+
+/** Whether private addresses are open now. */
+export const isLocalAllowed = async (app: App): Promise<boolean> => {
+  const { open } = addressFacts(app);
+  const hook = hookOf(app);
+  return hook.getHandlers().length === 0 ? open : (await hook.call(open)) === true;
+};
 
 /**
  * The guard of this site's webhooks: environment, option and hook
  * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
  */
 export const createSiteGuard = (app: App): AddressGuard => {
-  const { open, allowed } = addressFacts(app);
+  const { allowed } = addressFacts(app);
   return createAddressGuard({
     allowedCidrs: parseCidrList(allowed),
-    isLocalAllowed: async () => (await hookOf(app).call(open)) === true,
+    isLocalAllowed: () => isLocalAllowed(app),
   });
 };
 

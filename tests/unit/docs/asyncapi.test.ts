@@ -1,7 +1,7 @@
 import { type AsyncAPIDocumentInterface, type MessageInterface, Parser } from '@asyncapi/parser';
 import Ajv, { type ValidateFunction } from 'ajv';
 import type { EventDeclaration, EventMap } from '../../../server/src/hooks';
-import { REPLAYED } from '../../../server/src/webhooks/sending/send';
+import { REPLAYED } from '../../../server/src/webhooks/sending/post';
 import {
   generateSecret,
   signatureHeaders,

@@ -139,7 +139,8 @@ export const createDeliveryHandler = (
       const result = isInterrupted(lease)
         ? interrupted(store.now())
         : await sender.attempt(delivery, decision, manual);
-      return { ...result, lease, webhook: decision };
+      // Nobody knows whether it was made: it comes again when its lease ends.
+      return result && { ...result, lease, webhook: decision };
     }
     await (decision === 'module switched off' ? heldBack.hold(lease) : release(lease));
     if (decision === 'webhook deleted') {

@@ -1,0 +1,116 @@
+import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { parseCidrList } from '../../net/address';
+import { createAddressGuard } from '../../net/guard';
+import {
+  type Answer,
+  type AttemptOutcome,
+  classify,
+  HttpClient,
+  openGot,
+  openNode,
+} from '../../net/http-client';
+import { isoTime } from '../../runtime/text';
+import {
+  hideEchoes,
+  redactHeaders,
+  signatureHeaders,
+  withOwnHeaders,
+} from '../rules/request-headers';
+
+/** So that a receiver can tell what is not of now; docs/contract-webhooks.md#requests-to-receivers. */
+export const REPLAYED = { 'X-Service-Replayed': '1' };
+
+export type Headers = Record<string, string>;
+
+/** An attempt that is to be made. All of it can be handed to another thread. */
+export interface Post {
+  deliveryId: string;
+  event: string;
+  body: string;
+  replayed: boolean;
+  /** Somebody asked for it. */
+  manual: boolean;
+  url: string;
+  /** Those that hooks may decide about, as they left them. */
+  free: Headers;
+  /** Private addresses are open. */
+  localAllowed: boolean;
+  /** What signs it, and the webhook's own headers; null: they can no longer be decrypted. */
+  unlocked: { secret: string; previousSecret: string | null; own: Headers } | null;
+}
+
+/** An attempt that was made, as the log has it. */
+export interface Posted {
+  ok: boolean;
+  attempt: Attempt;
+}
+
+export interface PosterOptions {
+  client: 'got' | 'node';
+  timeoutMs: number;
+  maxSocketsPerHost: number;
+  /** Private addresses that are allowed, as ranges. */
+  allowed: readonly string[];
+}
+
+/** An answer as the log keeps it: without credentials, and without what was sent in own headers. */
+const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
+  const { status, headers = {}, body = '', truncated = false } = answer;
+  if (status === undefined) return null;
+  const shown = redactHeaders(headers);
+  if (Object.keys(own).length === 0) return { status, headers: shown, body, truncated };
+  const hide = hideEchoes(own);
+  const hidden = Object.entries(shown).map(([name, value]) => [name, hide(value)] as const);
+  return { status, headers: Object.fromEntries(hidden), body: hide(body), truncated };
+};
+
+const SECRET_UNAVAILABLE: AttemptOutcome = { kind: 'failed', cause: 'unknown', durationMs: 0 };
+
+/** Makes attempts: signs, guards, posts, classifies, and leaves out what the log may not have. */
+export class Poster {
+  private readonly client: HttpClient;
+
+  constructor({ client, timeoutMs, maxSocketsPerHost, allowed }: PosterOptions) {
+    this.client = new HttpClient({
+      guard: createAddressGuard({ allowedCidrs: parseCidrList(allowed) }),
+      timeoutMs,
+      maxSocketsPerHost,
+      transport: client === 'got' ? openGot : openNode,
+    });
+  }
+
+  /** Never rejects. */
+  async post(post: Post): Promise<Posted> {
+    const startedAt = Date.now();
+    const { body, deliveryId, event, free, localAllowed, manual, replayed, unlocked, url } = post;
+    const own = unlocked?.own ?? {};
+    const timestamp = Math.floor(startedAt / 1000);
+    const headers = unlocked
+      ? {
+          ...withOwnHeaders(free, own),
+          ...(replayed && REPLAYED),
+          ...signatureHeaders({ ...unlocked, deliveryId, event, body, timestamp }),
+        }
+      : free;
+    const outcome = unlocked
+      ? await this.client.post({ url, headers, body, localAllowed })
+      : SECRET_UNAVAILABLE;
+    const { ok, cause } = classify(outcome);
+    return {
+      ok,
+      attempt: {
+        at: isoTime(startedAt),
+        request: { url, headers: redactHeaders(headers, Object.keys(own)) },
+        answer: toAnswer(outcome, own),
+        error: unlocked ? cause : 'secret_unavailable',
+        duration_ms: Math.round(outcome.durationMs),
+        manual,
+      },
+    };
+  }
+
+  /** Ends what is under way and closes every connection. */
+  close(): void {
+    this.client.close();
+  }
+}
