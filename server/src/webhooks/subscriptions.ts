@@ -177,14 +177,18 @@ export const REMEMBERED_MS = 500;
 /** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 250;
 
-/** One query for the subscribers of some events. */
-export interface SubscriptionQuery {
-  readonly events: readonly string[];
-  readonly answer: Promise<Subscriptions>;
-  /** The revision of this process's webhooks when it started. */
+/** When something was read of webhooks. */
+export interface Mark {
+  /** The revision of this process's webhooks when the query started. */
   readonly revision: number;
   /** Start time, by `performance.now()`. */
   readonly at: number;
+}
+
+/** One query for the subscribers of some events. */
+export interface SubscriptionQuery extends Mark {
+  readonly events: readonly string[];
+  readonly answer: Promise<Subscriptions>;
   isAnswered?: boolean;
   isRefreshing?: boolean;
 }
@@ -205,6 +209,18 @@ export class Subscribers {
   private readonly queries = new Map<string, SubscriptionQuery>();
 
   constructor(private readonly app: App) {}
+
+  /** For what is about to be read of webhooks outside of a transaction. */
+  mark(): Mark {
+    return { revision: this.revision, at: performance.now() };
+  }
+
+  /** True if nothing has changed since then, as far as others may expect this process to know. */
+  isCurrent({ revision, at }: Mark, otherwiseMs: number): boolean {
+    const now = performance.now();
+    const forMs = now < this.rememberUntil ? REMEMBERED_MS : otherwiseMs;
+    return revision === this.revision && now - at < forMs;
+  }
 
   /** To be called with each change of webhooks or modules in this process, in its transaction. */
   async forget(): Promise<void> {
@@ -254,7 +270,7 @@ export class Subscribers {
     const same = answers.find((one) => this.isFresh(one, events));
     if (same) return same.answer;
     const answer = known?.answer.catch(ask) ?? ask();
-    const { at, revision } = known ?? { at: performance.now(), revision: this.revision };
+    const { at, revision } = known ?? this.mark();
     byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
     return answer;
   }
@@ -288,10 +304,10 @@ export class Subscribers {
 
   /** Runs one statement: a second one could wait for the connection of the very write that waits for it. */
   private queryApart(events: readonly string[]): SubscriptionQuery {
-    const { app, revision } = this;
-    const at = performance.now();
+    const { app } = this;
+    const mark = this.mark();
     const answer = load(app, events, (statement) => app.db.apart(statement), true);
-    const query: SubscriptionQuery = { events, answer, revision, at };
+    const query: SubscriptionQuery = { events, answer, ...mark };
     // If it fails, the write reads again in its transaction; perhaps nobody needs the answer.
     answer.then(
       () => (query.isAnswered = true),

@@ -2,7 +2,7 @@ import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules'
 import { padded, rowsOf } from '../../database/connection';
 import { repeated } from '../../database/dialects/shared';
 import { enabledModules, storedModules } from '../../modules/modules';
-import { createGathering, nextTurn } from '../../runtime/event-loop';
+import { createGathering } from '../../runtime/event-loop';
 import { debugEach, debugLog, isoTime } from '../../runtime/text';
 import { SlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';
@@ -17,6 +17,7 @@ import {
   leaseTimes,
   patienceOf,
 } from '../deliveries/store';
+import { type Mark, subscribersOf } from '../subscriptions';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
 import { type HeldBack, moduleHolding } from '../modules-off';
@@ -24,36 +25,32 @@ import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered }
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 
-/** The ids of one query, and what it found: current webhooks, each with the modules that are on. */
-interface Batch {
-  ids: Set<number>;
-  /** When the database was asked, in milliseconds of the process's clock; Infinity: it is about to be. */
-  queriedAt: number;
-  found: Promise<ReadonlyMap<number, { webhook: WebhookRow; enabled: ReadonlySet<ModuleId> }>>;
+/** A webhook as it was read, with the modules that were on. */
+interface Loaded {
+  webhook: WebhookRow;
+  enabled: ReadonlySet<ModuleId>;
 }
 
-/**
- * How long a row that was read is good for further attempts, in milliseconds of the process's clock. No
- * longer than an attempt that has read its webhook may wait for its turn to be posted.
- */
-const FRESH_MS = 5;
+/** How long a row is good for while other processes do not wait for it to be read again; milliseconds. */
+const UNANNOUNCED_MS = 5;
+/** So many are remembered. */
+const MANY = 1000;
 
 /**
  * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they
  * are now (rotation holds at once, for queued deliveries too), yet a query an attempt would be the
- * most expensive part of it: whatever is asked for in one turn of the event loop is one query, and what
- * was asked of the database less than 5 ms ago is not asked again.
+ * most expensive part of it. So a row is read again when something was changed in this process, and
+ * otherwise before a change by another one is answered; whatever is asked for in one turn of the event
+ * loop is one query.
  */
-const createWebhookLoader = ({ db }: App) => {
+const createWebhookLoader = (app: App) => {
+  const { db } = app;
+  const subscribers = subscribersOf(app);
   const modules = storedModules(db.pool).toSQL();
-  const recent = new Set<Batch>();
+  const known = new Map<number, { mark: Mark; found: Promise<Loaded | undefined> }>();
 
-  const read = async (batch: Batch): Batch['found'] => {
-    await nextTurn();
-    batch.queriedAt = performance.now();
-    // Its rows and the secrets in them leave the memory, whether anybody asks again or not.
-    setTimeout(() => recent.delete(batch), FRESH_MS).unref();
-    const ids = padded([...batch.ids]);
+  const read = createGathering(async (asked: readonly number[]) => {
+    const ids = padded([...new Set(asked)]);
     // As text, for the query builder takes longer than the query.
     const sql = `SELECT *, (${modules.sql}) AS modules FROM ${db.named(WEBHOOKS_TABLE)}
       WHERE id IN (${repeated('?', ids.length)})`;
@@ -62,21 +59,18 @@ const createWebhookLoader = ({ db }: App) => {
       await current.prepared({ sql, bindings: [...modules.bindings, ...ids] })
     );
     const enabled = enabledModules(rows[0]?.modules);
-    return new Map(rows.map((webhook) => [Number(webhook.id), { webhook, enabled }]));
-  };
+    const found = new Map(rows.map((webhook) => [Number(webhook.id), { webhook, enabled }]));
+    return asked.map((id) => found.get(id));
+  });
 
-  return async (id: number) => {
-    const freshSince = performance.now() - FRESH_MS;
-    const fresh = [...recent].filter(({ queriedAt }) => queriedAt > freshSince);
-    const known =
-      fresh.find(({ ids }) => ids.has(id)) ?? fresh.find((one) => one.queriedAt === Infinity);
-    const batch = known ?? ({ ids: new Set(), queriedAt: Infinity } as Batch);
-    if (!known) {
-      batch.found = read(batch);
-      recent.add(batch);
-    }
-    batch.ids.add(id);
-    return (await batch.found).get(id);
+  return (id: number): Promise<Loaded | undefined> => {
+    const before = known.get(id);
+    if (before && subscribers.isCurrent(before.mark, UNANNOUNCED_MS)) return before.found;
+    if (known.size >= MANY) known.clear();
+    const found = read(id);
+    known.set(id, { mark: subscribers.mark(), found });
+    found.catch(() => known.delete(id));
+    return found;
   };
 };
 
@@ -117,7 +111,8 @@ export const createDeliveryHandler = (
     const foreign = app.site.isForeign(webhook);
     if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return 'webhook switched off';
-    if (Number(webhook.paused_until) > store.now()) return 'webhook paused';
+    const { pausedUntil } = store.limits.get(delivery.webhook);
+    if (Math.max(Number(webhook.paused_until), pausedUntil) > store.now()) return 'webhook paused';
     const isAllOn = enabled.size === MODULE_IDS.length;
     const isOff = !isAllOn && (await moduleHolding(app, delivery.event, enabled)) !== null;
     return isOff ? 'module switched off' : webhook;
