@@ -9,6 +9,7 @@ import {
   QUEUE_STATES,
 } from '../../queue/queue';
 import { type LeaseCap, LimitedQueue } from '../../queue/limited-queue';
+import { nextTurn } from '../../runtime/event-loop';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
@@ -242,9 +243,12 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   async settle(tx: Tx, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>> {
     const places = outcomes.map((one) => ({ lease: one.lease, next: placeAfter(one) }));
     const held = await this.queue.settle(tx, places);
+    // SQLite's driver answers within the same turn: others go first in between.
+    await nextTurn();
     const written = outcomes.filter(({ lease }) => held.has(lease.id));
     const updates = written.map((one) => ({ id: one.lease.id, set: columnsAfter(one) }));
     await tx.updateRows(DELIVERIES_TABLE, updates);
+    await nextTurn();
     await appendAttempts(tx, written);
     return held;
   }
