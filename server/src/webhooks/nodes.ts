@@ -218,9 +218,11 @@ export const addressFacts = (app: App): AddressFacts => app.part(followed).value
 
 const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
 
-/** Whether private addresses are open now. */
-export const isLocalAllowed = async (app: App): Promise<boolean> => {
-  const { open } = addressFacts(app);
+/** Whether private addresses are open now, by what the process was started with and what handlers say. */
+export const isLocalAllowed = async (
+  app: App,
+  { open }: Pick<AddressFacts, 'open'>
+): Promise<boolean> => {
   const hook = hookOf(app);
   return hook.getHandlers().length === 0 ? open : (await hook.call(open)) === true;
 };
@@ -230,10 +232,10 @@ export const isLocalAllowed = async (app: App): Promise<boolean> => {
  * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
  */
 export const createSiteGuard = (app: App): AddressGuard => {
-  const { allowed } = addressFacts(app);
+  const facts = addressFacts(app);
   return createAddressGuard({
-    allowedCidrs: parseCidrList(allowed),
-    isLocalAllowed: () => isLocalAllowed(app),
+    allowedCidrs: parseCidrList(facts.allowed),
+    isLocalAllowed: () => isLocalAllowed(app, facts),
   });
 };
 

@@ -34,17 +34,19 @@ const unlock = (app: App, row: WebhookRow) => {
 /** Sends deliveries. */
 export class Sender {
   readonly guard: AddressGuard;
+  private readonly facts: ReturnType<typeof addressFacts>;
   private readonly poster: Poster | SendingThreads;
 
   constructor(private readonly app: App) {
     const { timeoutMs, concurrency, client, dispatch, threads } = app.options.webhooks;
     this.guard = createSiteGuard(app);
+    this.facts = addressFacts(app);
     const options = {
       client: client === 'got' ? client : ('node' as const),
       timeoutMs,
       // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
       maxSocketsPerHost: concurrency + 16,
-      allowed: addressFacts(app).allowed,
+      allowed: this.facts.allowed,
     };
     const died = createFaultLog(app.log).bind(null, 'switchboard: a thread that sends died');
     this.poster =
@@ -91,7 +93,7 @@ export class Sender {
     debugLog(this.app.strapi)?.(startedLine(deliveryId, row, manual));
     const unlocked = unlock(this.app, row);
     const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
-    const localAllowed = await isLocalAllowed(this.app);
+    const localAllowed = await isLocalAllowed(this.app, this.facts);
     const post = { deliveryId, event, body, replayed, manual, url, free, localAllowed, unlocked };
     const posted = await this.poster.post(post);
     if (posted) debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
