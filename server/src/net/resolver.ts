@@ -15,6 +15,17 @@ export class CodedError extends Error {
   }
 }
 
+/** How names are resolved, as far as code of the site can choose it: it does so for its own thread alone. */
+export const namesOf = () => ({ servers: dns.getServers(), order: dns.getDefaultResultOrder() });
+
+export type NameSettings = ReturnType<typeof namesOf>;
+
+/** Takes over what another thread has. */
+export const setNames = ({ servers, order }: NameSettings): void => {
+  dns.setServers(servers);
+  dns.setDefaultResultOrder(order);
+};
+
 /** Names of a hosts file, in lower case, with their addresses in the file's order. */
 export const parseHosts = (text: string): ReadonlyMap<string, string[]> => {
   const names = new Map<string, string[]>();

@@ -1,9 +1,12 @@
+import path from 'node:path';
 import { SpanStatusCode } from '@opentelemetry/api';
 import { createFaultLog } from '../../database/retry';
 import type { RequestArgs } from '../../hooks';
 import type { AddressGuard } from '../../net/guard';
+import { namesOf } from '../../net/resolver';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog } from '../../runtime/text';
+import { Threads } from '../../runtime/threads';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
 import type { DeliveryOutcome, QueuedDelivery } from '../deliveries/store';
@@ -11,9 +14,10 @@ import { keepFreeHeaders } from '../rules/request-headers';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
 import { addressFacts, createSiteGuard, isLocalAllowed } from '../nodes';
-import { type Headers, Poster } from './post';
-import { SendingThreads } from './threads';
+import { type Headers, type Post, type Posted, Poster, type PosterOptions } from './post';
 import type { App } from '../../app';
+
+const THREAD = path.join(__dirname, 'thread.js');
 
 const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-switchboard)';
 
@@ -35,24 +39,32 @@ const unlock = (app: App, row: WebhookRow) => {
 export class Sender {
   readonly guard: AddressGuard;
   private readonly facts: ReturnType<typeof addressFacts>;
-  private readonly poster: Poster | SendingThreads;
+  /** Ends what is under way. */
+  readonly close: () => void;
+  private readonly make: (post: Post) => Promise<Posted | null>;
 
   constructor(private readonly app: App) {
     const { timeoutMs, concurrency, client, dispatch, threads } = app.options.webhooks;
     this.guard = createSiteGuard(app);
     this.facts = addressFacts(app);
-    const options = {
-      client: client === 'got' ? client : ('node' as const),
+    const options: PosterOptions = {
+      client: client === 'got' ? client : 'node',
       timeoutMs,
       // Several webhooks may lead to one host; waiting for a socket would count against the deadline.
       maxSocketsPerHost: concurrency + 16,
       allowed: this.facts.allowed,
     };
-    const died = createFaultLog(app.log).bind(null, 'switchboard: a thread that sends died');
-    this.poster =
-      dispatch && threads > 0
-        ? new SendingThreads(threads, { ...options, died })
-        : new Poster(options);
+    if (dispatch && threads > 0) {
+      const died = createFaultLog(app.log).bind(null, 'switchboard: a thread that sends died');
+      const own = { file: THREAD, workerData: options, settings: namesOf, died };
+      const posting = new Threads<Post, Posted>(threads, own);
+      this.make = (post) => posting.run(post);
+      this.close = () => posting.end();
+    } else {
+      const poster = new Poster(options);
+      this.make = (post) => poster.post(post);
+      this.close = () => poster.close();
+    }
   }
 
   /**
@@ -84,18 +96,16 @@ export class Sender {
     });
   }
 
-  close(): void {
-    this.poster.close();
-  }
-
   private async post(delivery: QueuedDelivery, row: WebhookRow, manual: boolean) {
     const { deliveryId, event, body, replayed } = delivery;
     debugLog(this.app.strapi)?.(startedLine(deliveryId, row, manual));
     const unlocked = unlock(this.app, row);
     const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
     const localAllowed = await isLocalAllowed(this.app, this.facts);
-    const post = { deliveryId, event, body, replayed, manual, url, free, localAllowed, unlocked };
-    const posted = await this.poster.post(post);
+    const posted = await this.make({
+      ...{ deliveryId, event, body, replayed, manual },
+      ...{ url, free, localAllowed, unlocked },
+    });
     if (posted) debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
     return posted && { ...posted, endedAt: this.app.clock.now() };
   }

@@ -1,0 +1,130 @@
+import { parentPort, Worker } from 'node:worker_threads';
+
+interface ThreadOptions {
+  /** The compiled module that runs in a thread, and calls `serveThread`. */
+  file: string;
+  workerData: unknown;
+  /** What a thread is told before its first work, and again when it has changed. */
+  settings(): unknown;
+  /** Told why a thread died. */
+  died(error: unknown): void;
+}
+
+/** What a thread is given: pieces of work, each with a number by which it is answered. */
+interface Batch<In> {
+  settings?: unknown;
+  work: (readonly [number, In])[];
+}
+
+/** What it answers with, in the order in which the pieces ended. */
+type Answers<Out> = (readonly [number, Out])[];
+
+/** A thread, which is started anew by the next piece of work after it has died. */
+class Thread<In, Out> {
+  private worker: Worker | null;
+  private readonly underWay = new Map<number, (answer: Out | null) => void>();
+  private waiting: Batch<In>['work'] = [];
+  private last = 0;
+  /** As JSON, what it was told last. */
+  private told = '';
+
+  constructor(private readonly options: ThreadOptions) {
+    // At once: the first piece of work should not wait until its modules are compiled.
+    this.worker = this.start();
+  }
+
+  get busy(): number {
+    return this.underWay.size;
+  }
+
+  run(one: In): Promise<Out | null> {
+    return new Promise((resolve) => {
+      this.last += 1;
+      this.underWay.set(this.last, resolve);
+      // All of one turn of the event loop are one message, in which an object that they share is once.
+      if (this.waiting.push([this.last, one]) === 1) setImmediate(() => this.handOver());
+    });
+  }
+
+  end(): void {
+    void this.worker?.terminate();
+  }
+
+  private handOver(): void {
+    const worker = (this.worker ??= this.start());
+    worker.ref();
+    const settings = this.options.settings();
+    const said = JSON.stringify(settings);
+    worker.postMessage({ work: this.waiting, ...(said !== this.told && { settings }) });
+    this.told = said;
+    this.waiting = [];
+  }
+
+  private start(): Worker {
+    const { died, file, workerData } = this.options;
+    const worker = new Worker(file, { workerData });
+    // The process may end while nothing is under way.
+    worker.unref();
+    worker.on('message', (answers: Answers<Out>) => {
+      for (const [number, answer] of answers) this.settle(number, answer);
+    });
+    worker.once('error', died);
+    worker.once('exit', () => {
+      this.worker = null;
+      this.told = '';
+      for (const number of [...this.underWay.keys()]) this.settle(number, null);
+    });
+    return worker;
+  }
+
+  private settle(number: number, answer: Out | null): void {
+    this.underWay.get(number)?.(answer);
+    this.underWay.delete(number);
+    if (this.busy === 0) this.worker?.unref();
+  }
+}
+
+/** Work of one kind in threads of its own, so that the site's is left to what needs the site. */
+export class Threads<In, Out> {
+  private readonly threads: Thread<In, Out>[];
+
+  constructor(count: number, options: ThreadOptions) {
+    this.threads = Array.from({ length: count }, () => new Thread<In, Out>(options));
+  }
+
+  /** Has a piece of work done. @returns null if the thread died: nobody knows how far it came */
+  run(one: In): Promise<Out | null> {
+    const idlest = this.threads.reduce((least, other) => (other.busy < least.busy ? other : least));
+    return idlest.run(one);
+  }
+
+  /** Ends the threads, whatever is under way. */
+  end(): void {
+    for (const thread of this.threads) thread.end();
+  }
+}
+
+/**
+ * Within a thread: does what it is given.
+ * @param work never rejects
+ * @param settle takes new settings
+ */
+export const serveThread = <In, Out>(
+  work: (one: In) => Promise<Out>,
+  settle: (settings: unknown) => void
+): void => {
+  let ended: Answers<Out> = [];
+  parentPort?.on('message', (batch: Batch<In>) => {
+    if (batch.settings) settle(batch.settings);
+    for (const [number, one] of batch.work) {
+      void work(one).then((answer) => {
+        // All that end in one turn of the event loop are one message.
+        if (ended.push([number, answer]) > 1) return;
+        setImmediate(() => {
+          parentPort?.postMessage(ended);
+          ended = [];
+        });
+      });
+    }
+  });
+};
