@@ -346,12 +346,14 @@ describe('work', () => {
     expect(batches.length).toBeLessThan(300);
   });
 
-  it('starts one row a turn of the event loop, however many slots are free', async () => {
+  it('starts a few rows a turn of the event loop, however many slots are free', async () => {
     const queue = createMemoryStore();
-    queue.put(1, 4);
+    queue.put(1, 20);
     const started: number[] = [];
     const startedAfterFirst: number[] = [];
     const { worker } = start(queue, {
+      concurrency: 20,
+      concurrencyPerGroup: 20,
       async perform(claimed) {
         started.push(claimed.id);
         // Still the same turn: only what waits for nothing comes in between.
@@ -362,7 +364,7 @@ describe('work', () => {
     });
     worker.wake();
     await until(() => open(queue).length === 0);
-    expect(startedAfterFirst).toEqual([1, 2, 3, 4]);
+    expect(new Set(startedAfterFirst)).toEqual(new Set([8, 16, 20]));
   });
 
   it('of a group that hangs does not hold up another group', async () => {

@@ -1,0 +1,107 @@
+import { describeEach, anyDatabase } from '../support/databases';
+import { type Receiver, startReceiver } from '../support/receiver';
+import { type Site, startSite } from '../support/site';
+import { waitFor } from '../support/wait';
+import {
+  arrivals,
+  countRows,
+  createWebhook,
+  insertDeliveries,
+  logSoFar,
+  send,
+  useSiteAndReceiver,
+  waitForDelivery,
+} from './delivery-support';
+
+const COUNT = 60;
+
+describe.each([0, 3])('webhooks.threads is %i', (threads) => {
+  let site: Site;
+  let receiver: Receiver;
+
+  beforeAll(async () => {
+    receiver = await startReceiver();
+    site = await startSite({ options: { webhooks: { threads } } });
+  }, 120_000);
+  afterAll(async () => {
+    await receiver?.close();
+    await site?.stop();
+  }, 60_000);
+
+  it('sends each delivery once', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    await insertDeliveries(site, id, COUNT);
+    await waitFor(
+      async () => (await countRows(site, 'webhook_id = ? AND status = ?', [id, 'sent'])) === COUNT
+    );
+    expect(arrivals(receiver).size).toBe(COUNT);
+    expect(receiver.requests).toHaveLength(COUNT);
+  });
+
+  it('posts in as many threads', async () => {
+    const count = await site.evaluate(({ require }) => {
+      const { Worker } = require('node:worker_threads');
+      const seen = new Set();
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function remember(...given: unknown[]) {
+        seen.add(this);
+        return postMessage.apply(this, given);
+      };
+      (globalThis as { posting?: Set<unknown> }).posting = seen;
+      return seen.size;
+    });
+    expect(count).toBe(0);
+    receiver.respond({ delayMs: 300 });
+    for (let n = 0; n < 6; n += 1) await send(site, 'order.placed', { n });
+    await receiver.waitFor(COUNT + 6);
+    const used = await site.evaluate(
+      () => (globalThis as { posting?: Set<unknown> }).posting?.size ?? 0
+    );
+    expect(used).toBe(threads);
+  });
+});
+
+describeEach(anyDatabase(), 'a thread that sends', (database) => {
+  let site: Site;
+  let receiver: Receiver;
+  useSiteAndReceiver({ database, webhooks: { pollSeconds: 1 } }, (s, r) => {
+    [site, receiver] = [s, r];
+  });
+
+  it('may die: what it was sending is sent again once its lease has ended, and the rest at once', async () => {
+    await site.evaluate(({ require }) => {
+      const { Worker } = require('node:worker_threads');
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function remember(...given: unknown[]) {
+        (globalThis as { poster?: unknown }).poster = this;
+        return postMessage.apply(this, given);
+      };
+    });
+    receiver.respond((_request, index) => (index === 0 ? { delayMs: 30_000 } : { status: 200 }));
+    const { id } = await createWebhook(site, receiver.url);
+    await send(site, 'order.placed', { n: 1 });
+    await receiver.waitFor(1);
+    await site.evaluate(({ require }) => {
+      const { Worker } = require('node:worker_threads');
+      const { poster } = globalThis as unknown as { poster: InstanceType<typeof Worker> };
+      // As it would end with a fault of its own.
+      poster.emit('error', new Error('out of memory'));
+      return poster.terminate();
+    });
+    const diedAt = Date.now();
+    await send(site, 'order.placed', { n: 2 });
+    await receiver.waitFor(2);
+    expect(receiver.requests[1]?.json).toMatchObject({ data: { n: 2 } });
+    expect(Date.now() - diedAt).toBeLessThan(5000);
+    await receiver.waitFor(3, 20_000);
+    const [first, , again] = receiver.requests;
+    expect(again?.headers['x-service-delivery']).toBe(first?.headers['x-service-delivery']);
+    const sent = await waitForDelivery(
+      site,
+      id,
+      ({ status, tries }) => status === 'sent' && tries === 1
+    );
+    expect(sent.error).toBeNull();
+    expect(await logSoFar(site)).toContain('a thread that sends died: Error: out of memory');
+  }, 60_000);
+});
