@@ -64,7 +64,11 @@ export const measureWays = async (source = ROOT) => {
   process.env.SWITCHBOARD_PATH = target;
   const { support } = await import('../bench/lib/support.mjs');
   const receiver = await support('receiver').startReceiver();
-  const site = await support('site').startSite({ database: 'sqlite' });
+  const site = await support('site').startSite({
+    database: 'sqlite',
+    // What a thread would do is seen in the site's own.
+    options: { webhooks: { threads: 0 } },
+  });
   try {
     const calls = () => site.evaluate(() => globalThis.__calls.splice(0));
     const windowOf = async (work) => {

@@ -75,6 +75,8 @@ describe('the address guard of a live site', () => {
           retryScheduleSeconds: [1],
           timeoutMs: 1000,
           pollSeconds: 1,
+          // The test's names are those of the site's own thread.
+          threads: 0,
         },
       },
       // A resolver of the test's: the names of the test, and none of the world's.

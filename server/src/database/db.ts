@@ -193,7 +193,9 @@ export class Tx extends Db {
     knex: Knex.Transaction,
     database: Database,
     /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
-    readonly onCommit: (callback: () => void) => void
+    readonly onCommit: (callback: () => void) => void,
+    /** Runs `callback` when it rolls back; not if it only goes back to before this part. */
+    readonly onRollback: (callback: () => void) => void
   ) {
     super(knex, database);
   }
@@ -288,8 +290,15 @@ export class Database {
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return openingOurs(() =>
-      this.strapi.db.transaction(({ trx, onCommit }) =>
-        work(new Tx(trx as Knex.Transaction, this, onCommit as Tx['onCommit']))
+      this.strapi.db.transaction(({ trx, onCommit, onRollback }) =>
+        work(
+          new Tx(
+            trx as Knex.Transaction,
+            this,
+            onCommit as Tx['onCommit'],
+            onRollback as Tx['onRollback']
+          )
+        )
       )
     ) as Promise<T>;
   }

@@ -97,6 +97,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   /** The claim of several groups that is under way, or the last one. */
   private claimed = Promise.resolve();
   private claiming = 0;
+  /** Rows for which writes under way keep room. */
+  private kept = 0;
   private startedThisTurn = 0;
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
@@ -169,6 +171,36 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     } finally {
       this.claiming -= 1;
     }
+  }
+
+  /**
+   * Keeps room for rows that a write is about to queue under leases for this worker: nobody claims them,
+   * and nobody reads them back.
+   * @param groups of the rows, in their order
+   * @returns for which of them there is room, and what takes them once they are committed; without rows
+   * it gives the room back
+   */
+  keepRoom(groups: readonly number[]): { isKept: boolean[]; take: (leases: L[]) => void } {
+    const { concurrency, detached } = this.options;
+    const isOpen = !this.stopping && !this.shared && !this.recorder.isFull();
+    const planned = new Map<number, number>();
+    let keeps = 0;
+    const isKept = groups.map((group) => {
+      const before = planned.get(group) ?? 0;
+      // What waits in the queue goes first.
+      const isFree = isOpen && !this.more.has(group) && this.kept < concurrency;
+      if (!isFree || this.slots.roomFor(group) <= before) return false;
+      planned.set(group, before + 1);
+      this.kept += 1;
+      keeps += 1;
+      return true;
+    });
+    const take = (leases: L[]): void => {
+      this.kept -= keeps;
+      keeps = 0;
+      if (leases.length > 0) detached(() => void this.take(async () => ({ leases })));
+    };
+    return { isKept, take };
   }
 
   /** Claims of groups that may have more, for as long as there is room for it. */

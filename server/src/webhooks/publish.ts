@@ -260,6 +260,8 @@ export class Publisher {
     const { store } = this;
     return this.app.db.transaction(async (tx) => {
       const webhooks = new Map<number, Webhook>();
+      /** Webhooks of which something is to be claimed. */
+      const waiting = new Set<number>();
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
@@ -273,6 +275,7 @@ export class Publisher {
       let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
         if (work.length > 0) await store.insert(tx, work);
+        for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
         if (entries.length > 0) await insertEntries(tx, entries);
         if (debug) said.push(...work.map(queuedLine));
         queued += work.length;
@@ -308,6 +311,7 @@ export class Publisher {
             isTest: false,
             subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
+            isFree: store.limits.isFree(webhook),
           });
           webhooks.set(webhook.id, webhook);
           sentTo.push(webhook.id);
@@ -333,12 +337,11 @@ export class Publisher {
       await flush();
       // Deliveries that are rolled back were never queued.
       if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
-      tx.onCommit(() =>
-        webhooks.forEach((webhook, id) => {
+      tx.onCommit(() => {
+        for (const webhook of webhooks.values())
           store.limits.mention(webhook, subscriptions.readAt);
-          announceDeliveries(this.app, id);
-        })
-      );
+        for (const id of waiting) announceDeliveries(this.app, id);
+      });
       if (listened.length > 0) tx.onCommit(() => onListened(listened));
       return queued;
     });

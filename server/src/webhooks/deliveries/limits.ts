@@ -87,6 +87,13 @@ export class KnownLimits {
     before.limits = { ...before.limits, pausedUntil };
   }
 
+  /** True if this process may send what it queues for it without asking what others send. */
+  isFree({ id, ordering, rate_per_second: rate, concurrency }: Webhook): boolean {
+    const known = this.get(id);
+    const isUnpaused = known.pausedUntil <= this.app.clock.now();
+    return isUnpaused && ordering === 'none' && rate === null && concurrency === known.concurrency;
+  }
+
   get(webhook: number): WebhookLimits {
     return this.known.get(webhook)?.limits ?? NO_LIMITS;
   }

@@ -10,6 +10,7 @@ import {
 } from '../../queue/queue';
 import { type LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import { nextTurn } from '../../runtime/event-loop';
+import type { SlotWorker } from '../../scheduling/slot-worker';
 import type { CappedWorkStore } from '../../scheduling/types';
 import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
 import {
@@ -23,7 +24,7 @@ import {
 } from '../tables';
 import { appendAttempts } from './attempts';
 import { KnownLimits, LimitedClaims, seenOf } from './limits';
-import { insertMessages, readBodies, type SharedMessage } from './messages';
+import { bodyOf, insertMessages, readBodies, type SharedMessage } from './messages';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
@@ -52,6 +53,10 @@ export interface NewDelivery {
   isOrdered?: boolean;
   /** It is an event of the journal, sent later. */
   replayed?: boolean;
+  /** The process that queues it may send it at once: its webhook has neither an order nor a rate. */
+  isFree?: boolean;
+  /** It is queued under a lease of this process, which knows of it: to be set where it is queued. */
+  isLeased?: boolean;
 }
 
 /** The result of an attempt for its delivery; `attempt` is appended to its log. */
@@ -99,8 +104,11 @@ export const leaseTimes = (timeoutMs: number) => ({
 export const patienceOf = ({ options: { webhooks } }: App): number =>
   webhooks.timeoutMs + webhooks.pollSeconds * 1000;
 
-/** A new delivery's place in the queue, by the columns of its row. @param group in SQL */
-const queuedIn = (group: string): FollowUp => ({
+/**
+ * A new delivery's place in the queue, by the columns of its row. @param group in SQL
+ * @param isLeased under a lease of the process that queues it; its id is the token
+ */
+const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
   name: DELIVERY_QUEUE_TABLE,
   columns: {
     id: 'id',
@@ -110,14 +118,17 @@ const queuedIn = (group: string): FollowUp => ({
     section: `CASE WHEN is_test THEN ${SECTIONS.test} ELSE ${SECTIONS.waiting} END`,
     event: 'event',
     created_at: 'created_at',
+    ...(isLeased && { owner: 'document_id', leased_until: `next_attempt_at + ${LEASE_MS}` }),
   },
 });
 
 const LEASED_COLUMNS = [
-  ...['id', 'document_id', 'webhook_id', 'event', 'status', 'tries', 'extra_tries'],
-  ...['next_attempt_at', 'paused_ms', 'error', 'is_test', 'replayed', 'subject_type'],
-  ...['body', 'message_id', 'created_at'],
-];
+  ...(['id', 'document_id', 'webhook_id', 'event', 'status', 'tries', 'extra_tries'] as const),
+  ...(['next_attempt_at', 'paused_ms', 'error', 'is_test', 'replayed', 'subject_type'] as const),
+  ...(['body', 'message_id', 'created_at'] as const),
+] satisfies readonly (keyof DeliveryRow)[];
+
+type LeasedColumns = Omit<Pick<DeliveryRow, (typeof LEASED_COLUMNS)[number]>, 'id' | 'body'>;
 
 /** The columns from which a delivery's place in the queue follows. */
 export const PLACED_COLUMNS = [
@@ -138,6 +149,8 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   readonly limits: KnownLimits;
   readonly claims: LimitedClaims;
   readonly queue: LimitedQueue;
+  /** The worker of this process that sends them, for what the process queues itself; none if another one does. */
+  worker: Pick<SlotWorker<LeasedDelivery, unknown>, 'keepRoom'> | null = null;
 
   constructor(private readonly app: App) {
     this.limits = new KnownLimits(app);
@@ -194,7 +207,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
    * @returns the ids of their rows, by the ids that receivers know
    */
   async insert(
-    tx: Db,
+    tx: Tx,
     deliveries: readonly NewDelivery[],
     isByHand = false
   ): Promise<Map<string, number>> {
@@ -202,29 +215,20 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       tx,
       deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
     );
-    const ids = await tx.insertForIds(
-      DELIVERIES_TABLE,
-      deliveries.map((one) => ({
-        document_id: one.deliveryId,
-        site_instance: this.app.site.instance,
-        webhook_id: one.webhook,
-        event: one.event,
-        status: 'pending',
-        tries: 0,
-        is_test: one.isTest,
-        next_attempt_at: one.at,
-        created_at: one.at,
-        subject_type: one.subject?.type ?? null,
-        subject_id: one.subject?.id ?? null,
-        subject_label: one.subject?.label ?? null,
-        replayed: one.replayed ?? false,
-        url: one.url,
-        body: typeof one.body === 'string' ? one.body : null,
-        message_id: typeof one.body === 'string' ? null : one.body.id,
-        attempts: '[]',
-      })),
-      queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id')
+    const ids = new Map<string, number>();
+    const insert = async (some: readonly NewDelivery[], isLeased = false) => {
+      const place = queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id', isLeased);
+      const rows = some.map((one) => this.newRow(one));
+      const inserted =
+        rows.length > 0 ? await tx.insertForIds(DELIVERIES_TABLE, rows, place) : new Map();
+      inserted.forEach((id: number, key: string) => ids.set(key, id));
+    };
+    this.leaseNew(tx, deliveries, ids);
+    await insert(
+      deliveries.filter(({ isLeased }) => isLeased),
+      true
     );
+    await insert(deliveries.filter(({ isLeased }) => !isLeased));
     await this.queue.addKeys(
       tx,
       deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
@@ -234,6 +238,64 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       })
     );
     return ids;
+  }
+
+  private newRow(one: NewDelivery) {
+    return {
+      document_id: one.deliveryId,
+      site_instance: this.app.site.instance,
+      webhook_id: one.webhook,
+      event: one.event,
+      status: 'pending' as const,
+      tries: 0,
+      is_test: one.isTest,
+      next_attempt_at: one.at,
+      created_at: one.at,
+      subject_type: one.subject?.type ?? null,
+      subject_id: one.subject?.id ?? null,
+      subject_label: one.subject?.label ?? null,
+      replayed: one.replayed ?? false,
+      url: one.url,
+      body: typeof one.body === 'string' ? one.body : null,
+      message_id: typeof one.body === 'string' ? null : one.body.id,
+      attempts: '[]',
+    };
+  }
+
+  /**
+   * Chooses deliveries that this process has room for. After the commit it has them in memory as they
+   * were queued; if it dies before, their leases end.
+   * @param ids of their rows, once they are inserted
+   */
+  private leaseNew(tx: Tx, deliveries: readonly NewDelivery[], ids: ReadonlyMap<string, number>) {
+    const free = this.worker ? deliveries.filter(({ isFree }) => isFree) : [];
+    if (!this.worker || free.length === 0) return;
+    const { isKept, take } = this.worker.keepRoom(free.map(({ webhook }) => webhook));
+    const kept = free.filter((_one, at) => isKept[at]);
+    if (kept.length === 0) return;
+    for (const one of kept) one.isLeased = true;
+    const giveBack = (): void => take([]);
+    tx.onRollback(giveBack);
+    // For a part that alone was undone. A commit that comes later finds that others may have claimed them.
+    const late = setTimeout(giveBack, LEASE_MS / 2).unref();
+    tx.onCommit(() => {
+      clearTimeout(late);
+      const leases = kept.map((one): LeasedDelivery => {
+        const { at, body, deliveryId } = one;
+        const row = { ...this.newRow(one), extra_tries: 0, paused_ms: 0, error: null };
+        const text = typeof body === 'string' ? body : bodyOf(deliveryId, body);
+        return {
+          id: ids.get(deliveryId) as number,
+          group: one.webhook,
+          owner: deliveryId,
+          dueAt: at,
+          leaseUntil: at + LEASE_MS,
+          delivery: toQueued(row, text, false),
+        };
+      });
+      const isLate = this.now() > (kept[0]?.at ?? 0) + LEASE_MS / 2;
+      take(isLate ? [] : leases);
+    });
   }
 
   /**
@@ -350,7 +412,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   }
 }
 
-const toQueued = (row: DeliveryRow, body: string, isOrdered: boolean) => ({
+const toQueued = (row: LeasedColumns, body: string, isOrdered: boolean) => ({
   deliveryId: row.document_id,
   webhook: Number(row.webhook_id),
   event: row.event,

@@ -166,7 +166,7 @@ export const createDeliveryHandler = (
     if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 
-  return new SlotWorker<LeasedDelivery, MadeAttempt>({
+  const worker = new SlotWorker<LeasedDelivery, MadeAttempt>({
     name: DELIVERIES,
     store,
     log: app.log,
@@ -196,4 +196,6 @@ export const createDeliveryHandler = (
       await Promise.all(telling);
     },
   });
+  store.worker = worker;
+  return worker;
 };
