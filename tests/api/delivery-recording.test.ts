@@ -1,5 +1,6 @@
 import { recordAttempts, type MadeAttempt } from '../../server/src/webhooks/sending/record';
 import { BY_HAND, getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
+import { queueDeliveries } from '../../server/src/webhooks/publish';
 import type { WebhookRow } from '../../server/src/webhooks/tables';
 import { uuidV7 } from '../../server/src/runtime/uuid-v7';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
@@ -72,7 +73,7 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
       ...{ deliveryId, webhook: webhook.id, url: webhook.url, body: '{}', isTest },
       ...{ event: 'contact.created', at: store.now() },
     };
-    await site.app.db.transaction((tx) => store.insert(tx, [delivery], true));
+    await site.app.db.transaction((tx) => queueDeliveries(site.app, tx, [delivery], true));
     const [lease] = await store.claim([{ group: BY_HAND, limit: 1 }]);
     const ok = status < 300;
     return {

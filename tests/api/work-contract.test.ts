@@ -9,7 +9,7 @@ import {
   createBullmqScheduler,
   loadBullmq,
 } from '../../server/src/scheduling/bullmq/scheduler';
-import { BatchWorker } from '../../server/src/scheduling/batch-worker';
+import { BatchWorker } from '../../server/src/pos/processing/batch-worker';
 import { SlotWorker } from '../../server/src/scheduling/slot-worker';
 import type {
   CappedWorkStore,
@@ -19,6 +19,7 @@ import type {
 } from '../../server/src/scheduling/types';
 import type { Lease } from '../../server/src/queue/queue';
 import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
+import { queueDeliveries } from '../../server/src/webhooks/publish';
 import { uuidV7 } from '../../server/src/runtime/uuid-v7';
 import {
   anyDatabase,
@@ -94,7 +95,7 @@ const deliveries: Subject = {
         ...{ deliveryId: uuidV7(Date.now()), webhook, url: 'http://127.0.0.1/' },
         ...{ event: 'contact.created', body: '{}', at, isTest: false },
       }));
-      await getDeliveryStore(app).insert(tx, made);
+      await queueDeliveries(app, tx, made);
     }),
   settle: (app, leases, dueAt) =>
     app.db.retrying((tx) =>
@@ -319,7 +320,7 @@ describeEach(databases(), 'work that waits', (kind) => {
         isTest: nth % 2 === 1,
       }));
       for (const name of deliveries.tableNames) await one.connection(name).delete();
-      await one.app.db.retrying((tx) => store.insert(tx, given));
+      await one.app.db.retrying((tx) => queueDeliveries(one.app, tx, given));
       const claimed = await store.claim([{ group: 1, limit: count + 1 }]);
       expect(
         claimed.map(({ dueAt, delivery: { deliveryId, body, isTest, status } }) => ({

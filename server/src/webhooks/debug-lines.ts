@@ -1,6 +1,7 @@
 import type { Attempt } from '../../../shared/contracts/webhooks';
 import { isoTime } from '../runtime/text';
-import type { LeasedDelivery, NewDelivery } from './deliveries/store';
+import type { LeasedDelivery } from './deliveries/store';
+import type { NewDelivery } from './publish';
 import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 

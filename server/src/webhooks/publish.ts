@@ -1,24 +1,38 @@
 import { types } from 'node:util';
 import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { bytesInStatement } from '../database/connection';
+import type { Tx } from '../database/db';
+import type { FollowUp } from '../database/dialects/shared';
 import { inTurn } from '../database/transactions';
 import type { SentEvent } from '../hooks';
+import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime, isRecord } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
 import { queuedLine } from './debug-lines';
-import { bodyOf, type FrozenMessage, type SharedMessage } from './deliveries/messages';
+import {
+  bodyOf,
+  type FrozenMessage,
+  insertMessages,
+  type SharedMessage,
+} from './deliveries/messages';
 import {
   announceDeliveries,
+  BY_HAND,
   type DeliveryStore,
   getDeliveryStore,
-  type NewDelivery,
+  LEASE_MS,
+  type LeasedDelivery,
+  toQueued,
 } from './deliveries/store';
 import { insertEntries, type JournalEntry } from './journal';
 import { matches } from './rules/data-filter';
-import { isComposite, UnfitFilter } from './rules/filter-schema';
+import { SECTIONS } from './rules/delivery-state';
+import { UnfitFilter } from './rules/filter-schema';
+import { thinEvent } from './rules/thin-payload';
 import { uuidV7 } from '../runtime/uuid-v7';
 import { type Subscribers, subscribersOf, type Subscriptions } from './subscriptions';
+import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE } from './tables';
 import type { App, Slot } from '../app';
 
 const kindOf = (value: unknown): string => {
@@ -52,52 +66,6 @@ const jsonOf = (data: unknown): string => {
   const text = JSON.stringify(data) as string | undefined;
   if (text?.startsWith('{')) return text;
   throw new TypeError(`it is ${kindOf(data)}, and no object in JSON`);
-};
-
-/** Keys of a thin payload: ids, the names of changed fields, and kinds of things or ways. */
-const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
-
-/** A list of ids or names is kept with its key; a list of objects is thinned as each of them is. */
-const isPlain = (value: unknown): boolean =>
-  Array.isArray(value) ? value.every((one) => !isComposite(one)) : !isComposite(value);
-
-/**
- * The `data` of an event without what it says of anybody: of its values only `id`, `*_id`, `*_ids`, `changed`,
- * `source` and `type` stay; docs/management-api.md#thin-payloads. @param data as JSON has it
- */
-export const thin = (data: unknown): unknown => {
-  if (Array.isArray(data)) return data.filter(isComposite).map(thin);
-  if (!isComposite(data)) return data;
-  return Object.fromEntries(
-    Object.entries(data).flatMap(([key, value]) => {
-      if (isPlain(value)) return KEPT.test(key) ? [[key, value]] : [];
-      return [[key, thin(value)]];
-    })
-  );
-};
-
-const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknown> =>
-  isRecord(value)
-    ? Object.fromEntries(
-        keys.filter((key) => Object.hasOwn(value, key)).map((key) => [key, value[key]])
-      )
-    : {};
-
-/**
- * The thin form of an event. Names of a site's own attributes say nothing of what they hold, so of an
- * entry or a file its document id stays; docs/any-content-type.md#thin-payloads.
- */
-export const thinEvent = (event: string, data: unknown): unknown => {
-  if (!isRecord(data)) return thin(data);
-  const { entry, media } = data;
-  const changed = pick(data, 'changed');
-  if (/^entry\.(created|updated|published|unpublished|deleted)$/.test(event)) {
-    const kind = pick(data, 'content_type', 'locale', 'status');
-    return { ...kind, entry: pick(entry, 'documentId'), ...changed };
-  }
-  return /^media\.(created|updated|deleted)$/.test(event)
-    ? { media: pick(media, 'id', 'documentId'), ...changed }
-    : thin(data);
 };
 
 const thinText = (event: string, text: string): string =>
@@ -178,6 +146,144 @@ export const freezeEnvelope = (
   app: App,
   { deliveryId, event, at, data }: { deliveryId: string; event: string; at: number; data: unknown }
 ): string => bodyOf(deliveryId, freezeMessage(app, { event, text: jsonOf(data ?? {}) }, at));
+
+/** A delivery that is about to be queued. Times are epoch milliseconds. */
+export interface NewDelivery {
+  /** Its id for the receiver: a UUID. */
+  deliveryId: string;
+  webhook: number;
+  /** The webhook's address at this moment, for the log. */
+  url: string;
+  event: string;
+  /** The frozen body of every attempt, or the message that it shares with others. */
+  body: string | SharedMessage;
+  at: number;
+  isTest: boolean;
+  /** The record that its event is about, as it is now. */
+  subject?: Subject | null;
+  /** True if it waits for the earlier ones of its record. */
+  isOrdered?: boolean;
+  /** It is an event of the journal, sent later. */
+  replayed?: boolean;
+  /** The process that queues it may send it at once: its webhook has neither an order nor a rate. */
+  isFree?: boolean;
+  /** It is queued under a lease of this process, which knows of it: to be set where it is queued. */
+  isLeased?: boolean;
+}
+
+/**
+ * A new delivery's place in the queue, by the columns of its row. @param group in SQL
+ * @param isLeased under a lease of the process that queues it; its id is the token
+ */
+const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
+  name: DELIVERY_QUEUE_TABLE,
+  columns: {
+    id: 'id',
+    group_id: group,
+    state: `${QUEUE_STATES.ready}`,
+    due_at: 'next_attempt_at',
+    section: `CASE WHEN is_test THEN ${SECTIONS.test} ELSE ${SECTIONS.waiting} END`,
+    event: 'event',
+    created_at: 'created_at',
+    ...(isLeased && { owner: 'document_id', leased_until: `next_attempt_at + ${LEASE_MS}` }),
+  },
+});
+
+const newRow = (app: App, one: NewDelivery) => ({
+  document_id: one.deliveryId,
+  site_instance: app.site.instance,
+  webhook_id: one.webhook,
+  event: one.event,
+  status: 'pending' as const,
+  tries: 0,
+  is_test: one.isTest,
+  next_attempt_at: one.at,
+  created_at: one.at,
+  subject_type: one.subject?.type ?? null,
+  subject_id: one.subject?.id ?? null,
+  subject_label: one.subject?.label ?? null,
+  replayed: one.replayed ?? false,
+  url: one.url,
+  body: typeof one.body === 'string' ? one.body : null,
+  message_id: typeof one.body === 'string' ? null : one.body.id,
+  attempts: '[]',
+});
+
+/** A delivery as it would be read back, under the lease that it was queued with. */
+const leasedFrom = (app: App, one: NewDelivery, id: number): LeasedDelivery => {
+  const { at, body, deliveryId, webhook } = one;
+  const row = { ...newRow(app, one), extra_tries: 0, paused_ms: 0, error: null };
+  const text = typeof body === 'string' ? body : bodyOf(deliveryId, body);
+  const lease = { id, group: webhook, owner: deliveryId, dueAt: at, leaseUntil: at + LEASE_MS };
+  return { ...lease, delivery: toQueued(row, text, false) };
+};
+
+/**
+ * Leases deliveries that are about to be queued, as far as this process has room to send them. It takes
+ * them from memory after the commit; if it dies before, their leases end.
+ * @param ids of their rows, once they are queued
+ */
+const leaseNew = (
+  app: App,
+  tx: Tx,
+  deliveries: readonly NewDelivery[],
+  ids: ReadonlyMap<string, number>
+): void => {
+  const { worker } = getDeliveryStore(app);
+  const free = worker ? deliveries.filter(({ isFree }) => isFree) : [];
+  if (!worker || free.length === 0) return;
+  const { isKept, take } = worker.keepRoom(free.map(({ webhook }) => webhook));
+  const kept = free.filter((_one, at) => isKept[at]);
+  const [first] = kept;
+  if (!first) return;
+  for (const one of kept) one.isLeased = true;
+  const giveBack = (): void => take([]);
+  tx.onRollback(giveBack);
+  // If a part alone is undone, nobody says so. And after a commit that comes late others may claim them.
+  const late = setTimeout(giveBack, LEASE_MS / 2).unref();
+  tx.onCommit(() => {
+    clearTimeout(late);
+    const isLate = app.clock.now() > first.at + LEASE_MS / 2;
+    take(isLate ? [] : kept.map((one) => leasedFrom(app, one, ids.get(one.deliveryId) ?? 0)));
+  });
+};
+
+/**
+ * Queues deliveries in `tx`'s transaction: they exist if and only if it commits. A message that
+ * they share is stored with the first of them.
+ * @param isByHand somebody waits for their attempts
+ * @returns the ids of their rows, by the ids that receivers know
+ */
+export const queueDeliveries = async (
+  app: App,
+  tx: Tx,
+  deliveries: readonly NewDelivery[],
+  isByHand = false
+): Promise<Map<string, number>> => {
+  await insertMessages(
+    tx,
+    deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
+  );
+  const ids = new Map<string, number>();
+  leaseNew(app, tx, deliveries, ids);
+  for (const leased of [true, false]) {
+    const some = deliveries.filter(({ isLeased = false }) => isLeased === leased);
+    if (some.length === 0) continue;
+    const place = queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id', leased);
+    const rows = some.map((one) => newRow(app, one));
+    const made = await tx.insertForIds(DELIVERIES_TABLE, rows, place);
+    made.forEach((id, key) => ids.set(key, id));
+  }
+  await getDeliveryStore(app).queue.addKeys(
+    tx,
+    deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
+      if (!isOrdered || !subject) return [];
+      const ordering_key = `${subject.type}:${subject.id}`;
+      return { id: ids.get(deliveryId) as number, group_id: webhook, ordering_key };
+    })
+  );
+  return ids;
+};
 
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
@@ -274,7 +380,7 @@ export class Publisher {
       let characters = 0;
       let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
-        if (work.length > 0) await store.insert(tx, work);
+        if (work.length > 0) await queueDeliveries(this.app, tx, work);
         for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
         if (entries.length > 0) await insertEntries(tx, entries);
         if (debug) said.push(...work.map(queuedLine));

@@ -6,7 +6,7 @@ import {
   generateSecret,
   signatureHeaders,
 } from '../../../server/src/webhooks/rules/request-headers';
-import { thinEvent } from '../../../server/src/webhooks/publish';
+import { thinEvent } from '../../../server/src/webhooks/rules/thin-payload';
 import { catalogue } from './support/catalogue';
 import { readDocument } from './support/markdown';
 

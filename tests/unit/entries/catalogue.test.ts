@@ -2,7 +2,7 @@ import Ajv2020 from 'ajv/dist/2020';
 import { declareEntries, declareMedia } from '../../../server/src/entries/catalogue';
 import { ENTRY_EVENTS, MEDIA_EVENTS } from '../../../server/src/entries/rules';
 import { createDescriber, type ModelShape, populateOf } from '../../../server/src/entries/types';
-import { thinEvent } from '../../../server/src/webhooks/publish';
+import { thinEvent } from '../../../server/src/webhooks/rules/thin-payload';
 
 const MODELS: Record<string, ModelShape> = {
   'api::article.article': {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { thin } from '../../../server/src/webhooks/publish';
+import { thin } from '../../../server/src/webhooks/rules/thin-payload';
 
 describe('a thin payload', () => {
   it('keeps ids, what changed and where it came from, in the shape that the data has', () => {

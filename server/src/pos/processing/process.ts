@@ -6,7 +6,7 @@ import { findInChunks, inChunks } from '../../database/written-rows';
 import { inSpan, measures } from '../../observability/measures';
 import { nextTurn, TimeSlice, whenLoaded } from '../../runtime/event-loop';
 import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
-import { BatchWorker } from '../../scheduling/batch-worker';
+import { BatchWorker } from './batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { STOCK_EVENT_NAMES, stockChangeEvents } from '../../stock/ledger';

@@ -4,6 +4,7 @@ import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 import { QUEUE_STATES } from '../../queue/queue';
 import { SECTIONS } from '../rules/delivery-state';
+import { orderingKeys } from './limits';
 import { WEBHOOKS_TABLE } from '../tables';
 import {
   announceDeliveries,
@@ -220,7 +221,7 @@ export class DeliveryChanges {
    */
   async reorder(tx: Tx, { id, ordering }: Pick<Webhook, 'id' | 'ordering'>): Promise<void> {
     if (ordering !== 'by_record') await this.store.queue.dissolve(tx, id);
-    else await this.store.queue.order(tx, id, this.store.keyed(tx).where({ webhook_id: id }));
+    else await this.store.queue.order(tx, id, orderingKeys(tx).where({ webhook_id: id }));
   }
 
   /** @returns how many of these ended. */

@@ -1,10 +1,11 @@
+import type { Knex } from 'knex';
 import type { Webhook } from '../../../../shared/contracts/webhooks';
 import type { GroupRoom, LeasedRow, QueueOptions } from '../../queue/queue';
 import type { CappedClaim, LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import type { GroupLimits } from '../../scheduling/types';
-import { WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { DELIVERIES_TABLE, WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import type { App } from '../../app';
-import type { Db } from '../../database/db';
+import type { Db, Tx } from '../../database/db';
 
 /** How much of a webhook is sent, and in which order; docs/receivers.md#how-much-at-once. */
 export interface WebhookLimits {
@@ -194,6 +195,30 @@ export const seenOf = (
       return Math.max(firstDueAt, limits.pausedUntil, freeFrom(limits, seen.rate_free_at, now));
     },
   };
+};
+
+/** Keys of deliveries about a record that nobody has said need not be waited for. */
+export const orderingKeys = (db: Db): Knex.QueryBuilder => {
+  const key = db.dialect.joined(['subject_type', "':'", 'subject_id']);
+  return db
+    .table(DELIVERIES_TABLE)
+    .select('id', db.raw(`${key} AS ordering_key`))
+    .whereNotNull('subject_type')
+    .whereNotNull('subject_id')
+    .whereNull('released_at')
+    .where({ status: 'pending', is_test: false });
+};
+
+/** The keys of deliveries that were queued without. */
+export const orderingKeysOf = async (
+  tx: Tx,
+  ids: readonly number[]
+): Promise<Map<number, string>> => {
+  const found = (await orderingKeys(tx).whereIn('id', [...ids])) as {
+    id: number | string;
+    ordering_key: string;
+  }[];
+  return new Map(found.map(({ id, ordering_key: key }) => [Number(id), key]));
 };
 
 /** For so long webhooks are claimed of one by one that were not known to need it, before others. */

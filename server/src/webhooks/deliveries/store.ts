@@ -1,18 +1,11 @@
 import type { Knex } from 'knex';
-import type { Attempt, Subject } from '../../../../shared/contracts/webhooks';
-import type { FollowUp } from '../../database/dialects/shared';
-import {
-  type GroupRoom,
-  type Lease,
-  type LeasedRow,
-  type NextPlace,
-  QUEUE_STATES,
-} from '../../queue/queue';
+import type { Attempt } from '../../../../shared/contracts/webhooks';
+import { type GroupRoom, type Lease, type LeasedRow, type NextPlace } from '../../queue/queue';
 import { type LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import { nextTurn } from '../../runtime/event-loop';
 import type { SlotWorker } from '../../scheduling/slot-worker';
 import type { CappedWorkStore } from '../../scheduling/types';
-import { type NextState, SECTIONS, sectionOf } from '../rules/delivery-state';
+import { type NextState, sectionOf } from '../rules/delivery-state';
 import {
   DELIVERIES_TABLE,
   DELIVERY_ORDER_TABLE,
@@ -23,8 +16,8 @@ import {
   WEBHOOKS_TABLE,
 } from '../tables';
 import { appendAttempts } from './attempts';
-import { KnownLimits, LimitedClaims, seenOf } from './limits';
-import { bodyOf, insertMessages, readBodies, type SharedMessage } from './messages';
+import { KnownLimits, LimitedClaims, orderingKeysOf, seenOf } from './limits';
+import { readBodies } from './messages';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
@@ -33,30 +26,6 @@ export type QueuedDelivery = ReturnType<typeof toQueued>;
 
 export interface LeasedDelivery extends Lease {
   delivery: QueuedDelivery;
-}
-
-/** A delivery that is about to be queued. Times are epoch milliseconds. */
-export interface NewDelivery {
-  /** Its id for the receiver: a UUID. */
-  deliveryId: string;
-  webhook: number;
-  /** The webhook's address at this moment, for the log. */
-  url: string;
-  event: string;
-  /** The frozen body of every attempt, or the message that it shares with others. */
-  body: string | SharedMessage;
-  at: number;
-  isTest: boolean;
-  /** The record that its event is about, as it is now. */
-  subject?: Subject | null;
-  /** True if it waits for the earlier ones of its record. */
-  isOrdered?: boolean;
-  /** It is an event of the journal, sent later. */
-  replayed?: boolean;
-  /** The process that queues it may send it at once: its webhook has neither an order nor a rate. */
-  isFree?: boolean;
-  /** It is queued under a lease of this process, which knows of it: to be set where it is queued. */
-  isLeased?: boolean;
 }
 
 /** The result of an attempt for its delivery; `attempt` is appended to its log. */
@@ -81,7 +50,7 @@ export type EndCause = 'imported' | 'skipped' | 'discarded' | 'webhook_deleted' 
  * How long a delivery is held whose process has died. While that lives it renews the lease, so this
  * need not be as long as an attempt.
  */
-const LEASE_MS = 8_000;
+export const LEASE_MS = 8_000;
 /** A row that has waited for a slot for so long goes back to its place: another process may have one. */
 const LONGEST_WAIT_MS = 15_000;
 /** The time of an attempt beyond its deadline: slow hooks, and recording it. */
@@ -103,24 +72,6 @@ export const leaseTimes = (timeoutMs: number) => ({
  */
 export const patienceOf = ({ options: { webhooks } }: App): number =>
   webhooks.timeoutMs + webhooks.pollSeconds * 1000;
-
-/**
- * A new delivery's place in the queue, by the columns of its row. @param group in SQL
- * @param isLeased under a lease of the process that queues it; its id is the token
- */
-const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
-  name: DELIVERY_QUEUE_TABLE,
-  columns: {
-    id: 'id',
-    group_id: group,
-    state: `${QUEUE_STATES.ready}`,
-    due_at: 'next_attempt_at',
-    section: `CASE WHEN is_test THEN ${SECTIONS.test} ELSE ${SECTIONS.waiting} END`,
-    event: 'event',
-    created_at: 'created_at',
-    ...(isLeased && { owner: 'document_id', leased_until: `next_attempt_at + ${LEASE_MS}` }),
-  },
-});
 
 const LEASED_COLUMNS = [
   ...(['id', 'document_id', 'webhook_id', 'event', 'status', 'tries', 'extra_tries'] as const),
@@ -166,7 +117,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       order: DELIVERY_ORDER_TABLE,
       slots: DELIVERY_SLOTS_TABLE,
       locks: WEBHOOK_LOCKS_TABLE,
-      keysOf: (tx, ids) => this.keysOf(tx, ids),
+      keysOf: orderingKeysOf,
       freed: (webhooks) => webhooks.forEach((webhook) => announceDeliveries(app, webhook)),
     });
     this.claims = new LimitedClaims(this.queue, this.limits, (webhook) =>
@@ -198,104 +149,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
 
   release(leases: readonly LeasedDelivery[]): Promise<void> {
     return this.queue.release(leases);
-  }
-
-  /**
-   * Queues deliveries in `tx`'s transaction: they exist if and only if it commits. A message that
-   * they share is stored with the first of them.
-   * @param isByHand somebody waits for their attempts
-   * @returns the ids of their rows, by the ids that receivers know
-   */
-  async insert(
-    tx: Tx,
-    deliveries: readonly NewDelivery[],
-    isByHand = false
-  ): Promise<Map<string, number>> {
-    await insertMessages(
-      tx,
-      deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
-    );
-    const ids = new Map<string, number>();
-    const insert = async (some: readonly NewDelivery[], isLeased = false) => {
-      const place = queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id', isLeased);
-      const rows = some.map((one) => this.newRow(one));
-      const inserted =
-        rows.length > 0 ? await tx.insertForIds(DELIVERIES_TABLE, rows, place) : new Map();
-      inserted.forEach((id: number, key: string) => ids.set(key, id));
-    };
-    this.leaseNew(tx, deliveries, ids);
-    await insert(
-      deliveries.filter(({ isLeased }) => isLeased),
-      true
-    );
-    await insert(deliveries.filter(({ isLeased }) => !isLeased));
-    await this.queue.addKeys(
-      tx,
-      deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
-        if (!isOrdered || !subject) return [];
-        const ordering_key = `${subject.type}:${subject.id}`;
-        return { id: ids.get(deliveryId) as number, group_id: webhook, ordering_key };
-      })
-    );
-    return ids;
-  }
-
-  private newRow(one: NewDelivery) {
-    return {
-      document_id: one.deliveryId,
-      site_instance: this.app.site.instance,
-      webhook_id: one.webhook,
-      event: one.event,
-      status: 'pending' as const,
-      tries: 0,
-      is_test: one.isTest,
-      next_attempt_at: one.at,
-      created_at: one.at,
-      subject_type: one.subject?.type ?? null,
-      subject_id: one.subject?.id ?? null,
-      subject_label: one.subject?.label ?? null,
-      replayed: one.replayed ?? false,
-      url: one.url,
-      body: typeof one.body === 'string' ? one.body : null,
-      message_id: typeof one.body === 'string' ? null : one.body.id,
-      attempts: '[]',
-    };
-  }
-
-  /**
-   * Chooses deliveries that this process has room for. After the commit it has them in memory as they
-   * were queued; if it dies before, their leases end.
-   * @param ids of their rows, once they are inserted
-   */
-  private leaseNew(tx: Tx, deliveries: readonly NewDelivery[], ids: ReadonlyMap<string, number>) {
-    const free = this.worker ? deliveries.filter(({ isFree }) => isFree) : [];
-    if (!this.worker || free.length === 0) return;
-    const { isKept, take } = this.worker.keepRoom(free.map(({ webhook }) => webhook));
-    const kept = free.filter((_one, at) => isKept[at]);
-    if (kept.length === 0) return;
-    for (const one of kept) one.isLeased = true;
-    const giveBack = (): void => take([]);
-    tx.onRollback(giveBack);
-    // For a part that alone was undone. A commit that comes later finds that others may have claimed them.
-    const late = setTimeout(giveBack, LEASE_MS / 2).unref();
-    tx.onCommit(() => {
-      clearTimeout(late);
-      const leases = kept.map((one): LeasedDelivery => {
-        const { at, body, deliveryId } = one;
-        const row = { ...this.newRow(one), extra_tries: 0, paused_ms: 0, error: null };
-        const text = typeof body === 'string' ? body : bodyOf(deliveryId, body);
-        return {
-          id: ids.get(deliveryId) as number,
-          group: one.webhook,
-          owner: deliveryId,
-          dueAt: at,
-          leaseUntil: at + LEASE_MS,
-          delivery: toQueued(row, text, false),
-        };
-      });
-      const isLate = this.now() > (kept[0]?.at ?? 0) + LEASE_MS / 2;
-      take(isLate ? [] : leases);
-    });
   }
 
   /**
@@ -391,28 +244,9 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     await this.queue.insert(tx, queued, 'replace');
     await this.queue.letPass(tx, ids);
   }
-
-  /** Keys of deliveries about a record that nobody has said need not be waited for. */
-  keyed(db: Db): Knex.QueryBuilder {
-    const key = db.dialect.joined(['subject_type', "':'", 'subject_id']);
-    return this.rows(db)
-      .select('id', db.raw(`${key} AS ordering_key`))
-      .whereNotNull('subject_type')
-      .whereNotNull('subject_id')
-      .whereNull('released_at')
-      .where({ status: 'pending', is_test: false });
-  }
-
-  private async keysOf(tx: Tx, ids: readonly number[]): Promise<Map<number, string>> {
-    const found = (await this.keyed(tx).whereIn('id', [...ids])) as {
-      id: number | string;
-      ordering_key: string;
-    }[];
-    return new Map(found.map(({ id, ordering_key: key }) => [Number(id), key]));
-  }
 }
 
-const toQueued = (row: LeasedColumns, body: string, isOrdered: boolean) => ({
+export const toQueued = (row: LeasedColumns, body: string, isOrdered: boolean) => ({
   deliveryId: row.document_id,
   webhook: Number(row.webhook_id),
   event: row.event,

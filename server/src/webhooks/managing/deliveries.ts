@@ -27,16 +27,11 @@ import {
   showDelivery,
 } from '../deliveries/log';
 import { isDeliveryId, selectionOf } from '../deliveries/log-filter';
-import {
-  announceDeliveries,
-  BY_HAND,
-  getDeliveryStore,
-  type NewDelivery,
-  patienceOf,
-} from '../deliveries/store';
+import { announceDeliveries, BY_HAND, getDeliveryStore, patienceOf } from '../deliveries/store';
 import { endLostDeliveries, hasStopped } from '../lifecycle';
-import { freezeEnvelope, thinEvent } from '../publish';
+import { freezeEnvelope, type NewDelivery, queueDeliveries } from '../publish';
 import { matches } from '../rules/data-filter';
+import { thinEvent } from '../rules/thin-payload';
 import { moduleHolding } from '../modules-off';
 import type { WebhookRow } from '../tables';
 import type { CausesQuery, DeliveriesQuery, FilterPreviewQuery, LogQuery } from './inputs';
@@ -197,7 +192,7 @@ export const testNow = async (
     isTest: true,
   };
   debugLog(app.strapi)?.(queuedLine(test));
-  const ids = await app.db.retrying((tx) => store.insert(tx, [test], true));
+  const ids = await app.db.retrying((tx) => queueDeliveries(app, tx, [test], true));
   const id = ids.get(deliveryId) as number;
   const refused = await waitForAttempt(app, id);
   if (refused) return refused;

@@ -3,7 +3,8 @@ import { sendAgain } from './again';
 import { matchingDeliveries, subjectOf } from '../deliveries/log';
 import { type LogSelection, selectionOf } from '../deliveries/log-filter';
 import { bodyOf } from '../deliveries/messages';
-import { getDeliveryStore, type NewDelivery } from '../deliveries/store';
+import { getDeliveryStore } from '../deliveries/store';
+import { type NewDelivery, queueDeliveries } from '../publish';
 import {
   createHeld,
   JOURNAL_TABLE,
@@ -100,7 +101,7 @@ export const createJournalSource = (app: App): RecoverySource => {
     const claimed = [...made].filter(([ref]) => isOwn.has(ref));
     if (claimed.length === 0) return [];
     const deliveries = claimed.map(([, delivery]) => delivery);
-    const ids = await getDeliveryStore(app).insert(tx, deliveries);
+    const ids = await queueDeliveries(app, tx, deliveries);
     return claimed.map(([ref, { deliveryId }]) => [
       ref,
       { delivery: ids.get(deliveryId) as number, tries: 0 },

@@ -1,6 +1,6 @@
-import { BatchWorker } from '../../../server/src/scheduling/batch-worker';
+import { BatchWorker } from '../../../server/src/pos/processing/batch-worker';
 import type { Lease } from '../../../server/src/queue/queue';
-import { createMemoryStore } from './support/memory-store';
+import { createMemoryStore } from '../scheduling/support/memory-store';
 
 describe('a turn of a group', () => {
   it('does not end before its batch has, so that no other node takes the group meanwhile', async () => {

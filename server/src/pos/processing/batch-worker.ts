@@ -1,8 +1,8 @@
-import { createFaultLog } from '../database/retry';
-import { Signal, stopWithin, TimeSlice, whenIdle } from '../runtime/event-loop';
-import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
-import type { GroupHandler, Turn, WorkerOptions } from './types';
-import type { Lease } from '../queue/queue';
+import { createFaultLog } from '../../database/retry';
+import { Signal, stopWithin, TimeSlice, whenIdle } from '../../runtime/event-loop';
+import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from '../../scheduling/recorder';
+import type { GroupHandler, Turn, WorkerOptions } from '../../scheduling/types';
+import type { Lease } from '../../queue/queue';
 
 export interface BatchWorkerOptions<L extends Lease> extends WorkerOptions<L> {
   /** Rows that are claimed of one group at once. */
