@@ -81,9 +81,8 @@ describeEach(anyDatabase(), 'a thread that sends', (database) => {
     const { id } = await createWebhook(site, receiver.url);
     await send(site, 'order.placed', { n: 1 });
     await receiver.waitFor(1);
-    await site.evaluate(({ require }) => {
-      const { Worker } = require('node:worker_threads');
-      const { poster } = globalThis as unknown as { poster: InstanceType<typeof Worker> };
+    await site.evaluate(() => {
+      const { poster } = globalThis as unknown as { poster: import('node:worker_threads').Worker };
       // As it would end with a fault of its own.
       poster.emit('error', new Error('out of memory'));
       return poster.terminate();
