@@ -1,3 +1,4 @@
+import type { Worker } from 'node:worker_threads';
 import { describeEach, anyDatabase } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
@@ -40,10 +41,10 @@ describe.each([0, 3])('webhooks.threads is %i', (threads) => {
 
   it('posts in as many threads', async () => {
     const count = await site.evaluate(({ require }) => {
-      const { Worker } = require('node:worker_threads');
+      const { Worker: Threads } = require('node:worker_threads');
       const seen = new Set();
-      const { postMessage } = Worker.prototype;
-      Worker.prototype.postMessage = function remember(...given: unknown[]) {
+      const { postMessage } = Threads.prototype;
+      Threads.prototype.postMessage = function remember(...given: unknown[]) {
         seen.add(this);
         return postMessage.apply(this, given);
       };
@@ -70,9 +71,9 @@ describeEach(anyDatabase(), 'a thread that sends', (database) => {
 
   it('may die: what it was sending is sent again once its lease has ended, and the rest at once', async () => {
     await site.evaluate(({ require }) => {
-      const { Worker } = require('node:worker_threads');
-      const { postMessage } = Worker.prototype;
-      Worker.prototype.postMessage = function remember(...given: unknown[]) {
+      const { Worker: Threads } = require('node:worker_threads');
+      const { postMessage } = Threads.prototype;
+      Threads.prototype.postMessage = function remember(...given: unknown[]) {
         (globalThis as { poster?: unknown }).poster = this;
         return postMessage.apply(this, given);
       };
@@ -82,7 +83,7 @@ describeEach(anyDatabase(), 'a thread that sends', (database) => {
     await send(site, 'order.placed', { n: 1 });
     await receiver.waitFor(1);
     await site.evaluate(() => {
-      const { poster } = globalThis as unknown as { poster: import('node:worker_threads').Worker };
+      const { poster } = globalThis as unknown as { poster: Worker };
       // As it would end with a fault of its own.
       poster.emit('error', new Error('out of memory'));
       return poster.terminate();
