@@ -102,6 +102,6 @@ describeEach(anyDatabase(), 'a thread that sends', (database) => {
       ({ status, tries }) => status === 'sent' && tries === 1
     );
     expect(sent.error).toBeNull();
-    expect(await logSoFar(site)).toContain('a thread that sends died: Error: out of memory');
+    expect(await logSoFar(site)).toContain('a thread that sends died: Error out of memory');
   }, 60_000);
 });

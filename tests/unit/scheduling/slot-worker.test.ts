@@ -38,35 +38,33 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
   const scheduler = createEmbeddedScheduler(log, (work) => work());
   const announce = (group: number | null, at = queue.now()) =>
     scheduler.announce('work', group, at);
-  scheduler.serve(
-    'work',
-    new SlotWorker<Lease, Outcome>({
-      name: 'work',
-      store: queue,
-      log,
-      detached: (work) => work(),
-      concurrency: 8,
-      concurrencyPerGroup: 4,
-      reserveMs: 1000,
-      renewMs: 2500,
-      longestMs: 15_000,
-      pollMs: 10_000,
-      announce,
-      judge: ({ ok }) => ({ healthy: ok }),
-      async record(outcomes) {
-        batches.push(outcomes.length);
-        queue.finish(outcomes.map(({ claimed }) => claimed));
-      },
-      async perform(claimed) {
-        performed.push(claimed.id);
-        return { claimed, ok: true };
-      },
-      ...changes,
-    })
-  );
+  const slots = new SlotWorker<Lease, Outcome>({
+    name: 'work',
+    store: queue,
+    log,
+    detached: (work) => work(),
+    concurrency: 8,
+    concurrencyPerGroup: 4,
+    reserveMs: 1000,
+    renewMs: 2500,
+    longestMs: 15_000,
+    pollMs: 10_000,
+    announce,
+    judge: ({ ok }) => ({ healthy: ok }),
+    async record(outcomes) {
+      batches.push(outcomes.length);
+      queue.finish(outcomes.map(({ claimed }) => claimed));
+    },
+    async perform(claimed) {
+      performed.push(claimed.id);
+      return { claimed, ok: true };
+    },
+    ...changes,
+  });
+  scheduler.serve('work', slots);
   const worker: Worker = { wake: (group = null) => announce(group), stop: () => scheduler.stop() };
   workers.push(worker);
-  return { worker, errors, batches, performed };
+  return { worker, slots, errors, batches, performed };
 };
 
 const open = (queue: MemoryStore) => queue.rows.filter(({ dueAt }) => dueAt !== null);
@@ -647,5 +645,64 @@ describe('groups that are claimed of by themselves', () => {
     await until(() => open(queue).length === 0);
     expect(performed.slice(0, 4).sort()).toEqual([1, 2, 5, 6]);
     expect(errors).toHaveLength(1);
+  });
+});
+
+describe('room for what a write queues under leases', () => {
+  const leased = (queue: MemoryStore, group: number): Lease => {
+    queue.put(group, 1, queue.now());
+    const row = queue.rows.at(-1);
+    const lease = { owner: 'born', dueAt: queue.now(), leaseUntil: queue.now() + 30_000 };
+    Object.assign(row ?? {}, { owner: lease.owner, dueAt: lease.leaseUntil });
+    return { id: queue.rows.length, group, ...lease };
+  };
+
+  it('is kept, and what comes is worked on without a claim', async () => {
+    const queue = createMemoryStore();
+    const { slots, performed } = start(queue);
+    const { isKept, take } = slots.keepRoom([1, 2, 1]);
+    expect(isKept).toEqual([true, true, true]);
+    take([leased(queue, 1), leased(queue, 2), leased(queue, 1)]);
+    await until(() => open(queue).length === 0);
+    expect(performed.sort()).toEqual([1, 2, 3]);
+    expect(queue.calls.claim).toBe(0);
+  });
+
+  it('is no more than a group has slots and rows ahead, nor than the node has slots', () => {
+    const { slots } = start(createMemoryStore());
+    const ofOne = slots.keepRoom(Array<number>(12).fill(1));
+    expect(ofOne.isKept.filter(Boolean)).toHaveLength(8);
+    expect(slots.keepRoom([2]).isKept).toEqual([false]);
+    ofOne.take([]);
+    expect(slots.keepRoom([2]).isKept).toEqual([true]);
+  });
+
+  it('is given back once, however often it is given back', () => {
+    const { slots } = start(createMemoryStore());
+    for (let write = 0; write < 100; write += 1) {
+      const { isKept, take } = slots.keepRoom([write]);
+      expect(isKept).toEqual([true]);
+      take([]);
+      take([]);
+    }
+    const all = Array.from({ length: 20 }, (_, group) => group);
+    expect(slots.keepRoom(all).isKept.filter(Boolean)).toHaveLength(8);
+  });
+
+  it('is not there before what waits, nor while the worker stops', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 40);
+    const free: (() => void)[] = [];
+    const { slots, worker } = start(queue, {
+      perform: (claimed) =>
+        new Promise((resolve) => free.push(() => resolve({ claimed, ok: true }))),
+    });
+    worker.wake();
+    await until(() => free.length === 4);
+    expect(slots.keepRoom([1, 2]).isKept).toEqual([false, true]);
+    const stopped = worker.stop();
+    expect(slots.keepRoom([2]).isKept).toEqual([false]);
+    free.forEach((go) => go());
+    await stopped;
   });
 });
