@@ -417,7 +417,8 @@ export class Publisher {
             isTest: false,
             subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
-            isFree: store.limits.isFree(webhook),
+            // What was queued before it goes first.
+            isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
           });
           webhooks.set(webhook.id, webhook);
           sentTo.push(webhook.id);
