@@ -250,11 +250,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /** Tracks the documents that a write changes, by its own condition, if that has subscribers. */
-  async trackMatching(
-    watched: WatchedSource,
-    action: 'update' | 'delete',
-    event: WriteEvent
-  ): Promise<void> {
+  async trackMatching(watched: WatchedSource, action: 'update' | 'delete', event: WriteEvent) {
     const { app } = this;
     const data = action === 'update' ? ((event.params.data ?? {}) as Data) : null;
     const impact = impactOf(watched, action, data);
@@ -354,11 +350,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /** Keeps the row that a create returned, where that is all there is to know of the record. */
-  keepRow(
-    watched: WatchedSource,
-    params: { data?: Data; select?: unknown },
-    result: unknown
-  ): void {
+  keepRow(watched: WatchedSource, params: { data?: Data; select?: unknown }, result: unknown) {
     const { data = {}, select } = params;
     const change = this.changesOf(watched).get(String(data.documentId));
     if (!change || !result || this.compound || !watched.isOneRow || select) return;
@@ -368,10 +360,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     change.row = row;
   }
 
-  protected async publishSome(
-    watched: WatchedSource,
-    changes: Changes<TrackedChange>
-  ): Promise<void> {
+  protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
     const rows = new Map(changes.flatMap(([id, { row }]) => (row ? [[id, row] as const] : [])));
     const unread = changes.map(([id]) => id).filter((id) => !rows.has(id));
     if (unread.length > 0) {

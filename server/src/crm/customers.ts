@@ -38,11 +38,7 @@ const e164 = (phone: string, country: string | undefined): string | null => {
  * @param phone  in E.164
  * @param country  of the numbers that are stored without a prefix
  */
-const findByPhone = async (
-  app: App,
-  phone: string,
-  country: string | undefined
-): Promise<string[]> => {
+const findByPhone = async (app: App, phone: string, country: string | undefined) => {
   const watched = getInspected(app, 'contact');
   const attribute = phoneColumn(app)?.attribute ?? '';
   const found: string[] = [];

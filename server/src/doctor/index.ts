@@ -234,10 +234,7 @@ const posEvents: Check = async (app) => {
 type NamedResult = CheckResult & { name: string };
 
 /** One check that cannot be made says so, and the others are made all the same. */
-const examine = async (
-  app: App,
-  checks: Readonly<Record<string, Check>>
-): Promise<NamedResult[]> => {
+const examine = async (app: App, checks: Readonly<Record<string, Check>>) => {
   const results: NamedResult[] = [];
   for (const [name, look] of Object.entries(checks)) {
     try {

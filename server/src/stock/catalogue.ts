@@ -172,11 +172,7 @@ export interface CatalogueQuery {
 
 type Level = Pick<LevelRow, 'item_id' | 'location_id' | 'quantity'>;
 
-const quantitiesOf = async (
-  db: Db,
-  items: readonly number[],
-  locations: readonly number[]
-): Promise<Map<number, Map<number, number>>> => {
+const quantitiesOf = async (db: Db, items: readonly number[], locations: readonly number[]) => {
   const levels = await findInChunks<Level>(items, (some) =>
     db
       .table(LEVELS_TABLE)

@@ -57,11 +57,7 @@ export interface ItemName {
 /** Finds an item's id by what a line names; the SKU is looked up first. null: not known, or archived. */
 export type ItemLookup = (name: ItemName) => number | null;
 
-const rowsByDigest = (
-  db: Db,
-  column: 'sku_digest' | 'gtin_digest',
-  digests: readonly string[]
-): Promise<ItemRow[]> =>
+const rowsByDigest = (db: Db, column: 'sku_digest' | 'gtin_digest', digests: readonly string[]) =>
   findInChunks<ItemRow, string>(digests, (some) =>
     db.table(ITEMS_TABLE).select('*').whereIn(column, some).whereNull('archived_at')
   );

@@ -455,11 +455,7 @@ const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promis
 /** A line of a count that is to be taken back. */
 type CountToUndo = Place & Record<'event' | 'line', number>;
 
-const undoOnLevel = async (
-  tx: Tx,
-  level: LevelRow,
-  counts: readonly CountToUndo[]
-): Promise<LevelChange[]> => {
+const undoOnLevel = async (tx: Tx, level: LevelRow, counts: readonly CountToUndo[]) => {
   const movements = () => tx.table(MOVEMENTS_TABLE).where({ level_id: level.id });
   const undone: MovementRow[] = [];
   for (const { event, line } of counts) {

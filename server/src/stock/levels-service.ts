@@ -71,10 +71,7 @@ export class LevelsService {
   }
 
   /** Newest first; with a `type`, those alone whose sum that term of the explanation is. */
-  async movements(
-    levelId: number,
-    { type, reason, rest, ...request }: LevelMovementsQuery
-  ): Promise<Page<Movement>> {
+  async movements(levelId: number, { type, reason, rest, ...request }: LevelMovementsQuery) {
     const db = await this.app.db.current();
     const level = await firstOrNotFound<LevelRow>(
       db.table(LEVELS_TABLE).where({ id: levelId }),

@@ -295,11 +295,7 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
  * One entry for each SKU, compared byte for byte: of drafts and languages that in the default language,
  * the published one of it, then the oldest.
  */
-const entriesBySku = async (
-  app: App,
-  mapping: ProductMapping,
-  skus: readonly string[]
-): Promise<Map<string, ProductEntry>> => {
+const entriesBySku = async (app: App, mapping: ProductMapping, skus: readonly string[]) => {
   const { contentType: uid, sku: field } = mapping;
   const locale = isLocalized(app.strapi, uid) ? await defaultLocale(app.strapi) : null;
   const weightOf = (entry: ProductEntry): number =>

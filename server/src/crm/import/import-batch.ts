@@ -258,10 +258,7 @@ export class ContactBatch {
    * @returns those that are left to be imported by themselves: all, if the transaction failed or addresses were
    * held for long; by itself each row waits for its own address alone
    */
-  private async together(
-    rows: readonly ImportRow[],
-    work: () => Promise<Outcome>
-  ): Promise<readonly ImportRow[]> {
+  private async together(rows: readonly ImportRow[], work: () => Promise<Outcome>) {
     if (rows.length === 0) return [];
     try {
       const { left, ...counts } = await inImportTransaction(this.app, work);

@@ -52,11 +52,7 @@ const claimByEmail = async (app: App, email: string): Promise<Payload | null> =>
 };
 
 /** Finds the contact of an address, or makes it: also where one comes in between. */
-const findOrCreate = async (
-  app: App,
-  email: string,
-  input: Input
-): Promise<{ contact: Payload; created: boolean }> => {
+const findOrCreate = async (app: App, email: string, input: Input) => {
   const known = (await findByEmail(app, email)) ? await claimByEmail(app, email) : null;
   if (known) return { contact: known, created: false };
   try {

@@ -26,11 +26,7 @@ const assignments = (rows: readonly RowUpdate[]): Statement => {
   return { sql: parts.join(', '), bindings };
 };
 
-const heldIds = async (
-  trx: Knex.Transaction,
-  table: WrittenTable,
-  rows: readonly RowUpdate[]
-): Promise<Set<number>> => {
+const heldIds = async (trx: Knex.Transaction, table: WrittenTable, rows: readonly RowUpdate[]) => {
   if (rows[0]?.owner === undefined) return new Set(rows.map(({ id }) => id));
   const found = rowsOf<{ id: number | string; owner: string | null }>(
     await rawStatement(

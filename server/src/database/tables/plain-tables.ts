@@ -110,11 +110,7 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
  * A table that its owner has partitioned has no pages, and takes none. If the site's role does not
  * own the table, its factor stays as it is: updates are slower then.
  */
-const setFillFactor = async (
-  strapi: Core.Strapi,
-  tableName: string,
-  percent: number
-): Promise<void> => {
+const setFillFactor = async (strapi: Core.Strapi, tableName: string, percent: number) => {
   const name = qualified({ name: tableName, schema: strapi.db.getSchemaName() });
   const quoted = name.split('.').map((part) => `"${part}"`);
   const answer = await rawStatement(

@@ -89,10 +89,7 @@ const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNul
 const find = (db: Db, id: number): Promise<ConnectionRow> =>
   firstOrNotFound(rows(db).where({ id }), 'Connection');
 
-const resolve = async (
-  db: Db,
-  locations: NonNullable<ConnectionInput['locations']>
-): Promise<MappedLocation[]> => {
+const resolve = async (db: Db, locations: NonNullable<ConnectionInput['locations']>) => {
   const mapped: MappedLocation[] = [];
   const wrong: FieldProblem[] = [];
   for (const [index, { ref, location }] of locations.entries()) {

@@ -124,12 +124,7 @@ const makeItem = async (
  * @param store  false: an item that is to be made is not
  * @throws ValidationError (400) that names what there is none of
  */
-const destinationOf = async (
-  tx: Tx,
-  app: App,
-  input: Resolve,
-  store: boolean
-): Promise<Destination> => {
+const destinationOf = async (tx: Tx, app: App, input: Resolve, store: boolean) => {
   const { to } = input;
   if (to.location !== undefined) {
     const location = await locationFromInput(tx, to.location, 'to.location');

@@ -16,11 +16,7 @@ type MadeItem = Pick<PosMappingRow, 'id' | 'item_id'>;
 type Resolved = Pick<PosEventRow, 'id' | 'items'>;
 
 /** Lines of these records that are of an item which a mapping made are that mapping's. */
-const claimLines = async (
-  tx: Tx,
-  records: readonly Resolved[],
-  made: readonly MadeItem[]
-): Promise<void> => {
+const claimLines = async (tx: Tx, records: readonly Resolved[], made: readonly MadeItem[]) => {
   const mappingOf = new Map(made.map(({ id, item_id: item }) => [Number(item), Number(id)]));
   const lines = records.flatMap(({ id, items }) =>
     (JSON.parse(items ?? '[]') as (number | null)[]).flatMap((item, line) => {

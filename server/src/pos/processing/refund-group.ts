@@ -483,11 +483,7 @@ export class RefundGroup {
   }
 }
 
-const openRelatives = (
-  tx: Tx,
-  ids: readonly number[],
-  connections: Connections
-): Promise<ProcessingContext[]> =>
+const openRelatives = (tx: Tx, ids: readonly number[], connections: Connections) =>
   readBodies(tx, ids, (row) => {
     const connection = connections.get(Number(row.connection_id));
     return connection ? [withoutBody(openContext(row, connection, false))] : [];

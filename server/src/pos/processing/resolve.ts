@@ -339,11 +339,7 @@ const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<Accepted
  * Stocktakes whose lines were accepted or counted as something else than they are: they make no other
  * count stale any more.
  */
-const withdrawMisplaced = async (
-  tx: Tx,
-  app: App,
-  stocktakes: readonly ProcessingContext[]
-): Promise<void> => {
+const withdrawMisplaced = async (tx: Tx, app: App, stocktakes: readonly ProcessingContext[]) => {
   const withdrawnIn = (mode: PosEventRow['mode']): AcceptedCount[] =>
     stocktakes.flatMap((work) => {
       const { mode: own, counted_places: text, effective_at: at } = work.row;

@@ -71,11 +71,7 @@ type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_m
  * Refunds whose sale may be another one now that a connection left or joined a group: of the ids of
  * sales that it has in common with one of the others, on all of them.
  */
-const regroupedRefunds = async (
-  db: Db,
-  connection: number,
-  others: readonly number[]
-): Promise<Regrouped[]> => {
+const regroupedRefunds = async (db: Db, connection: number, others: readonly number[]) => {
   if (others.length === 0) return [];
   const digests: string[] = await db
     .table(`${POS_EVENTS_TABLE} as own`)

@@ -119,11 +119,7 @@ const take = (source: LeftOfItem, refund: RefundKey, quantity: number): void => 
   if (isLast(refund, source)) source.last = { effectiveMs, externalId, connection };
 };
 
-const shareLines = (
-  refund: RefundToShare,
-  lines: readonly RefundedLine[],
-  items: Items
-): Share[] | null => {
+const shareLines = (refund: RefundToShare, lines: readonly RefundedLine[], items: Items) => {
   const shares: Share[] = [];
   for (const { line, item, quantity } of lines) {
     const source = items.get(item);
