@@ -27,14 +27,14 @@ import {
   UnitsOfWork,
 } from '../webhooks/unit-of-work';
 import { submitForm } from './forms';
-import type { Entry } from './mapping/mapping';
-import { type Reading, readRows, serialize, tagsOf } from './mapping/records';
 import {
+  type Entry,
   getWatchPlan,
   type WatchedRelation,
   type WatchedSource,
   type WatchPlan,
 } from './mapping/sources';
+import { type Reading, readRows, serialize, tagsOf } from './mapping/records';
 import { currentOrigin } from './origin';
 import { type Before, type CrmEvent, KIND_RULES, subjectOf, type WriteImpact } from './rules';
 import type { App } from '../app';

@@ -5,7 +5,7 @@ import { fitsContact } from './resources/schemas';
 import { completion, upsertContact } from './resources/upsert-contact';
 import { withOrigin } from './origin';
 import { type Payload, subjectOf } from './rules';
-import { type AttributeShape, type Form, isAnswer } from './mapping/mapping';
+import { type AttributeShape, type Form, isAnswer } from './mapping/sources';
 import type { App } from '../app';
 
 type Values = Readonly<Record<string, unknown>>;

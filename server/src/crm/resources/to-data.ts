@@ -1,7 +1,6 @@
 import { fieldErrors } from '../../http/validation';
-import type { MappedField, Source } from '../mapping/mapping';
+import type { MappedField, Source, WatchedSource } from '../mapping/sources';
 import { selectRows } from '../mapping/records';
-import type { WatchedSource } from '../mapping/sources';
 import type { App } from '../../app';
 
 type Data = Record<string, unknown>;

@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inTurn } from '../../database/transactions';
 import { emailKey, EmailTakenError, lockEmails, normalizeEmail } from '../contact-integrity';
-import type { Entry } from '../mapping/mapping';
+import { type Entry, getInspected } from '../mapping/sources';
 import { selectRows } from '../mapping/records';
-import { getInspected } from '../mapping/sources';
 import type { Payload } from '../rules';
 import { crmRecords } from './crm-records';
 import { keptInput } from './to-data';
