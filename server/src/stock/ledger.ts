@@ -1,17 +1,10 @@
 import type { Knex } from 'knex';
-import type {
-  Item,
-  Level,
-  Location,
-  LocationSummary,
-  Movement,
-  PlacedMovement,
-} from '../../../shared/contracts/stock';
+import type { LocationSummary, Movement, PlacedMovement } from '../../../shared/contracts/stock';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { findInChunks, inChunks } from '../database/written-rows';
 import type { EventMap } from '../hooks';
-import { isoTime, isoTimeOrNull } from '../runtime/text';
+import { isoTime } from '../runtime/text';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import { markChanged } from './catalogue';
 import { locationSummary, readLocations } from './locations';
@@ -35,7 +28,6 @@ import {
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
-  type LocationRow,
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
@@ -107,10 +99,8 @@ export const lockLevels = async (
   const locked = await readLevels(tx, places, { lock: true });
   const missing = distinct(places).filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
-  await openLevels(
-    tx,
-    missing.map((place) => ({ ...place, opening: 0 }))
-  );
+  const openings = missing.map((place) => ({ ...place, opening: 0 }));
+  await openLevels(tx, openings);
   return readLevels(tx, places, { lock: true });
 };
 
@@ -643,48 +633,12 @@ export const stockChangeEvents = async (
   });
 };
 
-export const toLocation = (row: LocationRow): Location => ({
-  id: Number(row.id),
-  name: row.name,
-  code: row.code,
-  is_default: Boolean(row.is_default),
-  created_at: isoTime(Number(row.created_at)),
-  updated_at: isoTime(Number(row.updated_at)),
-});
-
-export const toItem = (row: ItemRow): Item => ({
-  id: Number(row.id),
-  sku: row.sku,
-  gtin: row.gtin,
-  name: row.name,
-  low_at: Number(row.low_at ?? 0),
-  archived_at: isoTimeOrNull(row.archived_at ?? null),
-  created_at: isoTime(Number(row.created_at)),
-  updated_at: isoTime(Number(row.updated_at)),
-});
-
-export type JoinedLevel = LevelRow &
-  Pick<ItemRow, 'sku' | 'gtin' | 'name'> & { location_code: string; location_name: string };
-
 export const summaryOf = (
-  row: Pick<JoinedLevel, 'location_id' | 'location_code' | 'location_name'>
+  row: Pick<LevelRow, 'location_id'> & Record<'location_code' | 'location_name', string>
 ): LocationSummary => ({
   id: Number(row.location_id),
   code: row.location_code,
   name: row.location_name,
-});
-
-export const toLevel = (row: JoinedLevel): Level => ({
-  id: Number(row.id),
-  item_id: Number(row.item_id),
-  sku: row.sku,
-  gtin: row.gtin,
-  name: row.name,
-  location: summaryOf(row),
-  quantity: Number(row.quantity),
-  opening: Number(row.opening),
-  low_at: row.low_at === null ? null : Number(row.low_at),
-  last_counted_at: isoTimeOrNull(row.count_at),
 });
 
 export const toMovement = (row: MovementRow): Movement => ({
