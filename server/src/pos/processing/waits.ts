@@ -52,17 +52,11 @@ export const twice = async <T>(tx: Tx, app: App, wake: (tx: Tx) => Promise<T>): 
   return woken;
 };
 
-export const wakeTwice = (
-  tx: Tx,
-  app: App,
-  digests: readonly string[],
-  by: WokenBy
-): Promise<void> => twice(tx, app, (now) => wakeWaiting(now, app, digests, by));
-
 /** A connection's map or group is another one: its records and those of its group look again. */
 export const wakeConnection = async (tx: Tx, app: App, id: number): Promise<void> => {
   const group = await groupOf(tx, id);
-  await wakeTwice(tx, app, [...group.keys()].map(connectionWait), 'connection');
+  const waits = [...group.keys()].map(connectionWait);
+  await twice(tx, app, (now) => wakeWaiting(now, app, waits, 'connection'));
 };
 
 type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;
@@ -114,11 +108,8 @@ export const regroup = async (
     .update({ refunded: null, money_left: null });
   const others = ids.filter((id) => id !== connection);
   const refunds = await regroupedRefunds(tx, connection, others);
-  await getRecordStore(app).bringForward(
-    tx,
-    refunds.map(({ id }) => Number(id)),
-    'connection'
-  );
+  const refundIds = refunds.map(({ id }) => Number(id));
+  await getRecordStore(app).bringForward(tx, refundIds, 'connection');
   const touched = refunds.map(({ connection_id: on, mode, occurred_ms: at }) => ({
     connection: Number(on),
     mode,
@@ -130,8 +121,8 @@ export const regroup = async (
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
 export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void> =>
   app.db.transaction(async (tx) => {
-    const mapped = await digestsOfMappings(tx, names);
-    await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
+    const waits = [...names.flatMap(itemWaits), ...(await digestsOfMappings(tx, names))];
+    await twice(tx, app, (now) => wakeWaiting(now, app, waits, 'item'));
   });
 
 /** Known items that events still wait for, because no process saw the wake. */
