@@ -378,10 +378,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
-    await getPublisher(this.app).publish(
-      events.map((event) => ({ ...event, subject: subjectOf(event) })),
-      subscriptions
-    );
+    const about = events.map((event) => ({ ...event, subject: subjectOf(event) }));
+    await getPublisher(this.app).publish(about, subscriptions);
   }
 
   private eventsOf(

@@ -141,10 +141,8 @@ const watch = (
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
-      const answer = await query(
-        connection,
-        isMysql ? asNewest(transaction, statement) : statement
-      );
+      const asked = isMysql ? asNewest(transaction, statement) : statement;
+      const answer = await query(connection, asked);
       const { command } = (answer?.response ?? {}) as { command?: unknown };
       if (sql === 'COMMIT;' && command === 'ROLLBACK') {
         throw new LostTransactionError(transaction.fault);

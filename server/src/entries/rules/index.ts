@@ -86,10 +86,8 @@ export const changedFields = (
     .filter(([name, field]) => {
       if (BOOKKEEPING.includes(name)) return false;
       if (before === null) return !isEmpty(after[name]);
-      return !isDeepStrictEqual(
-        comparable(field, before[name] ?? null),
-        comparable(field, after[name] ?? null)
-      );
+      const old = comparable(field, before[name] ?? null);
+      return !isDeepStrictEqual(old, comparable(field, after[name] ?? null));
     })
     .map(([name]) => name);
 

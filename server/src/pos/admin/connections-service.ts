@@ -147,10 +147,8 @@ export class ConnectionsService {
     await settleArrivedConnections(this.app);
     return this.app.db.retrying(async (tx) => {
       // Locked before anything is read: a record processed meanwhile is seen, or sees it.
-      const before = await firstOrNotFound<ConnectionRow>(
-        rows(tx).where({ id }).forUpdate(),
-        'Connection'
-      );
+      const found = rows(tx).where({ id }).forUpdate();
+      const before = await firstOrNotFound<ConnectionRow>(found, 'Connection');
       const row = await this.change(id, {
         ...definedOf(rest),
         ...(rest.active !== undefined && { disabled_reason: null }),

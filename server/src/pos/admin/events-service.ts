@@ -295,10 +295,8 @@ export class PosEventsService {
 
   async get(id: number): Promise<PosEventDetail> {
     const db = await this.app.db.current();
-    const row = await firstOrNotFound<Joined>(
-      withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id),
-      'Event'
-    );
+    const found = withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id);
+    const row = await firstOrNotFound<Joined>(found, 'Event');
     const closing = (await closingsOf(db, idsOf([row], 'closing'))).get(id);
     const customerError = (await customerErrors(db, [id])).get(id);
     const { graceMs } = timesOf(this.app);

@@ -31,10 +31,8 @@ const claimLines = async (tx: Tx, records: readonly Resolved[], made: readonly M
     .whereIn('event_id', [...new Set(lines.map(({ event_id: id }) => id))])) as typeof lines;
   const keyOf = (one: (typeof lines)[number]) => `${one.mapping_id}/${one.event_id}/${one.line}`;
   const written = new Set(known.map(keyOf));
-  await tx.insert(
-    POS_MAPPED_LINES_TABLE,
-    lines.filter((one) => !written.has(keyOf(one)))
-  );
+  const missing = lines.filter((one) => !written.has(keyOf(one)));
+  await tx.insert(POS_MAPPED_LINES_TABLE, missing);
 };
 
 /**
