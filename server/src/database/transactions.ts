@@ -61,7 +61,6 @@ interface HostTools {
   commit(): Promise<void>;
   rollback(): Promise<void>;
   onCommit(callback: () => void): void;
-  onRollback(callback: () => void): void;
 }
 
 const turns = new AsyncLocalStorage<Turn>();

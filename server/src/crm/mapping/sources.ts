@@ -12,7 +12,6 @@ export interface AttributeShape {
   relation?: string;
   target?: string;
   component?: string;
-  repeatable?: boolean;
 }
 
 type FieldSource = string | ((entry: Entry) => unknown);
