@@ -251,10 +251,7 @@ export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise
 };
 
 /** Why customers of sales could not be attached, by event. */
-export const customerErrors = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, string>> => {
+export const customerErrors = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<Pick<PurchaseRow, 'event_id' | 'error'>>(ids, (some) =>
     purchases(db).select('event_id', 'error').whereIn('event_id', some).whereNotNull('error')
   );

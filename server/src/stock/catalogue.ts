@@ -190,15 +190,7 @@ const quantitiesOf = async (db: Db, items: readonly number[], locations: readonl
 };
 
 /** An article that has another SKU now. Its GTIN is the new one's. */
-const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
-  sku,
-  gtin: null,
-  name: null,
-  price: null,
-  currency: null,
-  deleted: true,
-  quantities: new Map(),
-});
+const GONE = { gtin: null, name: null, price: null, currency: null, deleted: true } as const;
 
 /**
  * Items that were changed after a number, in the order of their latest changes, each once and as it is
@@ -236,7 +228,7 @@ export const readCatalogue = async (app: App, { after, limit, locations }: Catal
   const facts = await findProductFacts(app, skus);
   return {
     items: page.flatMap((change): CatalogueEntry[] => {
-      if ('sku' in change) return [goneEntry(change)];
+      if ('sku' in change) return [{ sku: change.sku, ...GONE, quantities: new Map() }];
       const id = Number(change.item_id);
       const row = items.get(id);
       if (!row) return [];

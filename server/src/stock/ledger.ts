@@ -52,11 +52,7 @@ const distinct = (places: readonly Place[]): Place[] =>
   );
 
 /** The levels of these places as they are; places without a level are absent. */
-export const readLevels = async (
-  db: Db,
-  places: readonly Place[],
-  { lock = false } = {}
-): Promise<Map<string, LevelRow>> => {
+export const readLevels = async (db: Db, places: readonly Place[], { lock = false } = {}) => {
   const levels = new Map<string, LevelRow>();
   for (const some of inChunks(distinct(places))) {
     const query = db
@@ -92,10 +88,7 @@ export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Pro
  * returns them by `placeKey`. Always in the order of item and location, so that two transactions
  * never wait for each other in a circle.
  */
-export const lockLevels = async (
-  tx: Tx,
-  places: readonly Place[]
-): Promise<Map<string, LevelRow>> => {
+export const lockLevels = async (tx: Tx, places: readonly Place[]) => {
   const locked = await readLevels(tx, places, { lock: true });
   const missing = distinct(places).filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
@@ -481,11 +474,7 @@ const undoOnLevel = async (tx: Tx, level: LevelRow, counts: readonly CountToUndo
  * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more. The
  * resulting change of the level is a line of its own, so that the effects still add up to it.
  */
-export const undoCounts = async (
-  tx: Tx,
-  app: App,
-  counts: readonly CountToUndo[]
-): Promise<LevelChange[]> => {
+export const undoCounts = async (tx: Tx, app: App, counts: readonly CountToUndo[]) => {
   if (counts.length === 0) return [];
   // Numbers that the site wrote into their products meanwhile are neither lost nor counted.
   const ledger = new Ledger(app, tx);
@@ -592,11 +581,7 @@ export const declareStockEvents = (app: App): void => declareEvents(app, STOCK_E
  * A transaction's stock changes as events with subscribers; they are published with the transaction's
  * other events.
  */
-export const stockChangeEvents = async (
-  tx: Tx,
-  app: App,
-  changes: readonly LevelChange[]
-): Promise<EventToPublish[]> => {
+export const stockChangeEvents = async (tx: Tx, app: App, changes: readonly LevelChange[]) => {
   if (changes.length === 0) return [];
   const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);
   if (heard.size === 0) return [];

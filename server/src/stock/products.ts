@@ -226,11 +226,7 @@ export const findProducts = async (
  * their items are locked.
  * @returns them by the SKU that they have now
  */
-export const lockProducts = async (
-  tx: Tx,
-  app: App,
-  skus: readonly string[]
-): Promise<Map<string, Product[]>> => {
+export const lockProducts = async (tx: Tx, app: App, skus: readonly string[]) => {
   const bySku = new Map<string, Product[]>();
   for (const product of await productsNamed(tx, app, { skus, gtins: [] }, { lock: true })) {
     bySku.set(product.sku, [...(bySku.get(product.sku) ?? []), product]);
@@ -390,11 +386,7 @@ export const isOwnWrite = (): boolean => own.getStore() === true;
  * Writes a number into the rows of products that have another one, past what looks at the site's own
  * writes. The site's lifecycles see it.
  */
-export const setProductNumbers = async (
-  app: App,
-  rows: readonly ProductRow[],
-  value: number
-): Promise<void> => {
+export const setProductNumbers = async (app: App, rows: readonly ProductRow[], value: number) => {
   const mapping = mappingOf(app);
   const others = rows.flatMap(({ id, quantity }) => (quantity === value ? [] : [id]));
   if (!mapping?.quantity || others.length === 0) return;

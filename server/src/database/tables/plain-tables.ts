@@ -178,9 +178,6 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
 };
 
 /** Makes what is missing of these tables: the table, columns, indexes. Takes nothing away. */
-export const ensureTables = async (
-  strapi: Core.Strapi,
-  tables: readonly PlainTable[]
-): Promise<void> => {
+export const ensureTables = async (strapi: Core.Strapi, tables: readonly PlainTable[]) => {
   for (const wanted of tables) await ensureTable(strapi, wanted);
 };

@@ -20,12 +20,7 @@ import type { Db, Tx } from '../../database/db';
 const CHUNK = 500;
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
-export const wakeWaiting = async (
-  tx: Tx,
-  app: App,
-  digests: readonly string[],
-  by: WokenBy
-): Promise<void> => {
+export const wakeWaiting = async (tx: Tx, app: App, digests: readonly string[], by: WokenBy) => {
   const waits = await findInChunks<{ event_id: number }, string>(digests, (some) =>
     tx.table(POS_WAITS_TABLE).distinct('event_id').whereIn('digest', some)
   );
