@@ -140,8 +140,8 @@ const watch = (
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
-      const asked = isMysql ? asNewest(transaction, statement) : statement;
-      const answer = await query(connection, asked);
+      const sent = isMysql ? asNewest(transaction, statement) : statement;
+      const answer = await query(connection, sent);
       const { command } = (answer?.response ?? {}) as { command?: unknown };
       if (sql === 'COMMIT;' && command === 'ROLLBACK') {
         throw new LostTransactionError(transaction.fault);

@@ -27,7 +27,7 @@ import {
 } from '../scheduling/bullmq/mistyped-keys';
 
 /** A finding of `switchboard doctor`. */
-export interface CheckResult {
+interface CheckResult {
   /** `warn`: to know, or to fix at leisure; `fail`: no work is done until it is fixed. */
   state: 'ok' | 'warn' | 'fail';
   /** The state, in one line. */
@@ -37,18 +37,18 @@ export interface CheckResult {
 }
 
 /** Looks at one thing and changes nothing. @returns null if it does not concern this site */
-export type Check = (app: App) => CheckResult | null | Promise<CheckResult | null>;
+type Check = (app: App) => CheckResult | null | Promise<CheckResult | null>;
 
 const result =
   (state: CheckResult['state']) =>
   (message: string, advice: string): CheckResult => ({ state, message, advice });
 
-export const ok = (message: string, advice = 'nothing to do') => result('ok')(message, advice);
-export const warn = result('warn');
-export const fail = result('fail');
+const ok = (message: string, advice = 'nothing to do') => result('ok')(message, advice);
+const warn = result('warn');
+const fail = result('fail');
 
 /** A warning with the advice of the first condition that holds; else all is well. */
-export const warnIf = (
+const warnIf = (
   message: string,
   ...conditions: readonly [holds: boolean, advice: string][]
 ): CheckResult => {
@@ -57,7 +57,7 @@ export const warnIf = (
 };
 
 /** No longer than a person waits. */
-export const ANSWERS_WITHIN_MS = 5000;
+const ANSWERS_WITHIN_MS = 5000;
 
 /** The used part of the Redis client, which a site installs only if it uses Redis. */
 export type RedisClient = Pick<
@@ -139,14 +139,14 @@ export const askRedis = (
     ]);
   });
 
-export const redis: Check = (app) => {
+const redis: Check = (app) => {
   const { engine, redis: settings } = app.options.scheduler;
   if (engine !== 'bullmq') return null;
   return judgePackages() ?? askRedis(settings);
 };
 
 /** Asks a Redis which of the site's queues somebody paused, or wrote something else into. */
-export const queues: Check = async (app) => {
+const queues: Check = async (app) => {
   const { engine, redis: settings, prefix } = app.options.scheduler;
   const isThere = await app.strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
   const site = engine === 'bullmq' && isThere ? await app.site.read() : null;

@@ -4,7 +4,6 @@ import type {
   ExplanationTerm,
   Level,
   LevelExplanation,
-  Movement,
   StockGridRow,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';

@@ -40,7 +40,7 @@ export interface Source {
 }
 
 /** The mapping contradicts the site's schema. It stops the boot, and lists what is possible. */
-export class MappingError extends Error {}
+class MappingError extends Error {}
 
 const SCALARS = new Set([
   ...['string', 'text', 'richtext', 'email', 'uid', 'enumeration', 'json', 'customField'],
@@ -146,11 +146,7 @@ const impliedField = (field: FieldDefinition, attributes: Attributes, own: boole
 };
 
 /** Joins a kind's payload keys to the attributes of its content type. @throws MappingError */
-export const resolveSource = (
-  kind: Kind,
-  option: SourceOption | undefined,
-  types: Types
-): Source => {
+const resolveSource = (kind: Kind, option: SourceOption | undefined, types: Types): Source => {
   const definition = KIND_DEFINITIONS[kind];
   const uid = option?.contentType ?? definition.uid;
   const at = `switchboard.sources.${kind}`;
@@ -218,7 +214,7 @@ const FILLED = KIND_DEFINITIONS.contact.fields
   .filter((path) => !path.startsWith('dates.') && path !== 'name' && path !== 'fields');
 
 /** Joins a form's options to its content type. @throws MappingError */
-export const resolveForm = (
+const resolveForm = (
   index: number,
   option: SourceOption & { title: string },
   types: Types

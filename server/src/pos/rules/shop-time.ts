@@ -25,7 +25,7 @@ const formats = new Map<string, Intl.DateTimeFormat>();
 const OFFSET = /([+\-\u2212])(\d\d):(\d\d)(?::(\d\d))?$/;
 
 /** How far the clocks of a time zone are ahead of UTC at an instant, in milliseconds. */
-export const offsetAt = (zone: string, at: number): number => {
+const offsetAt = (zone: string, at: number): number => {
   const format =
     formats.get(zone) ??
     new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
