@@ -145,11 +145,10 @@ export class ApplicationPasswordsService {
 }
 
 export const getApplicationPasswords = (app: App): ApplicationPasswordsService =>
-  app.strapi.service(
-    'plugin::switchboard.application-passwords'
-  ) as unknown as ApplicationPasswordsService;
+  app.strapi.service('plugin::switchboard.application-passwords') as never;
 
 const MAY = { may: 'application-passwords.manage' } as const;
+const MAKE = { ...MAY, body: z.strictObject({ name: labelText(100) }), status: 201 };
 
 /** Everybody sees, makes and revokes their own application passwords only. */
 export const applicationPasswordApi = adminApi({
@@ -157,21 +156,17 @@ export const applicationPasswordApi = adminApi({
     find: endpoint('GET /application-passwords', MAY, ({ app, ctx }) =>
       getApplicationPasswords(app).list(requireAdminUser(ctx).id)
     ),
-    create: endpoint(
-      'POST /application-passwords',
-      { ...MAY, body: z.strictObject({ name: labelText(100) }), status: 201 },
-      ({ app, ctx, body }) => {
-        const user = requireAdminUser(ctx);
-        // An admin token may hold fewer permissions than its owner; an application password holds all.
-        if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
-          const message = 'Log in to the admin panel to make an application password';
-          throw new errors.ForbiddenError(message);
-        }
-        const { name } = body();
-        forbidStoring(ctx);
-        return getApplicationPasswords(app).create(user.id, name);
+    create: endpoint('POST /application-passwords', MAKE, ({ app, ctx, body }) => {
+      const user = requireAdminUser(ctx);
+      // An admin token may hold fewer permissions than its owner; an application password holds all.
+      if (strategyOf(ctx) !== ADMIN_SESSION_STRATEGY) {
+        const message = 'Log in to the admin panel to make an application password';
+        throw new errors.ForbiddenError(message);
       }
-    ),
+      const { name } = body();
+      forbidStoring(ctx);
+      return getApplicationPasswords(app).create(user.id, name);
+    }),
     delete: endpoint('DELETE /application-passwords/:id', MAY, async (request) => {
       const id = request.id('Application password');
       const user = requireAdminUser(request.ctx);

@@ -8,7 +8,6 @@ interface Grant {
   action: string;
   /** The content type it is about; none for the plugin's own actions. */
   subject?: string | null;
-  properties?: Record<string, unknown>;
 }
 
 export const grantKey = ({ action, subject }: Grant): string =>

@@ -27,14 +27,14 @@ import {
   UnitsOfWork,
 } from '../webhooks/unit-of-work';
 import { submitForm } from './forms';
-import type { Entry } from './mapping/mapping';
-import { type Reading, readRows, serialize, tagsOf } from './mapping/records';
 import {
+  type Entry,
   getWatchPlan,
   type WatchedRelation,
   type WatchedSource,
   type WatchPlan,
 } from './mapping/sources';
+import { type Reading, readRows, serialize, tagsOf } from './mapping/records';
 import { currentOrigin } from './origin';
 import { type Before, type CrmEvent, KIND_RULES, subjectOf, type WriteImpact } from './rules';
 import type { App } from '../app';
@@ -250,11 +250,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /** Tracks the documents that a write changes, by its own condition, if that has subscribers. */
-  async trackMatching(
-    watched: WatchedSource,
-    action: 'update' | 'delete',
-    event: WriteEvent
-  ): Promise<void> {
+  async trackMatching(watched: WatchedSource, action: 'update' | 'delete', event: WriteEvent) {
     const { app } = this;
     const data = action === 'update' ? ((event.params.data ?? {}) as Data) : null;
     const impact = impactOf(watched, action, data);
@@ -354,11 +350,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /** Keeps the row that a create returned, where that is all there is to know of the record. */
-  keepRow(
-    watched: WatchedSource,
-    params: { data?: Data; select?: unknown },
-    result: unknown
-  ): void {
+  keepRow(watched: WatchedSource, params: { data?: Data; select?: unknown }, result: unknown) {
     const { data = {}, select } = params;
     const change = this.changesOf(watched).get(String(data.documentId));
     if (!change || !result || this.compound || !watched.isOneRow || select) return;
@@ -368,10 +360,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     change.row = row;
   }
 
-  protected async publishSome(
-    watched: WatchedSource,
-    changes: Changes<TrackedChange>
-  ): Promise<void> {
+  protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
     const rows = new Map(changes.flatMap(([id, { row }]) => (row ? [[id, row] as const] : [])));
     const unread = changes.map(([id]) => id).filter((id) => !rows.has(id));
     if (unread.length > 0) {
@@ -389,10 +378,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
-    await getPublisher(this.app).publish(
-      events.map((event) => ({ ...event, subject: subjectOf(event) })),
-      subscriptions
-    );
+    const about = events.map((event) => ({ ...event, subject: subjectOf(event) }));
+    await getPublisher(this.app).publish(about, subscriptions);
   }
 
   private eventsOf(

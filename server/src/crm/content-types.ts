@@ -47,8 +47,14 @@ interface TypeInput {
   edit: Record<string, number>[];
 }
 
-const labelOf = (name: string): string => {
-  const words = name.replaceAll('_', ' ');
+/** `visitDate` -> `Visit date`. */
+export const labelOf = (name: string): string => {
+  const words = name
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .split(/[\s_-]+/)
+    .filter(Boolean)
+    .join(' ')
+    .toLowerCase();
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 

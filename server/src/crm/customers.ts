@@ -38,11 +38,7 @@ const e164 = (phone: string, country: string | undefined): string | null => {
  * @param phone  in E.164
  * @param country  of the numbers that are stored without a prefix
  */
-const findByPhone = async (
-  app: App,
-  phone: string,
-  country: string | undefined
-): Promise<string[]> => {
+const findByPhone = async (app: App, phone: string, country: string | undefined) => {
   const watched = getInspected(app, 'contact');
   const attribute = phoneColumn(app)?.attribute ?? '';
   const found: string[] = [];
@@ -159,26 +155,24 @@ const purchase = z.object({
   total: z.number().int(),
 });
 
+const LIST = {
+  may: 'crm.read',
+  whole: true,
+  params: { id: z.string() },
+  query: listQuery,
+  response: pageOf(purchase),
+} as const;
+
 /** In both APIs; docs/tills.md#customers. */
 export const purchases: Endpoints = {
   'contact-purchases': {
-    find: endpoint(
-      'GET /contacts/:id/purchases',
-      {
-        may: 'crm.read',
-        whole: true,
-        params: { id: z.string() },
-        query: listQuery,
-        response: pageOf(purchase),
-      },
-      async ({ app, ctx, query }) => {
-        const page = query();
-        const { id } = await crmRecords(app, 'contact').get(ctx.params.id);
-        // A site without tills has no such service.
-        const service = app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
-          PurchasesService | undefined;
-        return (await service?.list(id, page)) ?? { data: [], meta: paginationMeta(page, 0) };
-      }
-    ),
+    find: endpoint('GET /contacts/:id/purchases', LIST, async ({ app, ctx, query }) => {
+      const page = query();
+      const { id } = await crmRecords(app, 'contact').get(ctx.params.id);
+      // A site without tills has no such service.
+      const service = app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
+        PurchasesService | undefined;
+      return (await service?.list(id, page)) ?? { data: [], meta: paginationMeta(page, 0) };
+    }),
   },
 };

@@ -1,25 +1,15 @@
 import { errors } from '@strapi/utils';
 import { errorText } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
+import { labelOf } from './content-types';
 import { fitsContact } from './resources/schemas';
 import { completion, upsertContact } from './resources/upsert-contact';
 import { withOrigin } from './origin';
 import { type Payload, subjectOf } from './rules';
-import { type AttributeShape, type Form, isAnswer } from './mapping/mapping';
+import { type AttributeShape, type Form, isAnswer } from './mapping/sources';
 import type { App } from '../app';
 
 type Values = Readonly<Record<string, unknown>>;
-
-/** `visitDate` -> `Visit date`. */
-export const labelOf = (name: string): string => {
-  const words = name
-    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
-    .split(/[\s_-]+/)
-    .filter(Boolean)
-    .join(' ')
-    .toLowerCase();
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
 
 /** The answers of `form.submitted`; docs/contract-webhooks.md#events. */
 export const answersOf = (values: Values, attributes: Readonly<Record<string, AttributeShape>>) =>

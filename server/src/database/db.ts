@@ -208,13 +208,10 @@ export class Tx extends Db {
   async updateRows(tableName: string, rows: readonly RowUpdate[]): Promise<Set<number>> {
     const table = { name: tableName, schema: this.schema };
     const held = new Set<number>();
-    await this.inParts(
-      rows,
-      { count: UPDATED_AT_ONCE, valuesOf: ({ set }) => set },
-      async (part) => {
-        for (const id of await this.dialect.updateRows(this.knex, table, part)) held.add(id);
-      }
-    );
+    const limits = { count: UPDATED_AT_ONCE, valuesOf: ({ set }: RowUpdate) => set };
+    await this.inParts(rows, limits, async (part) => {
+      for (const id of await this.dialect.updateRows(this.knex, table, part)) held.add(id);
+    });
     return held;
   }
 }

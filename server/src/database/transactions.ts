@@ -61,7 +61,6 @@ interface HostTools {
   commit(): Promise<void>;
   rollback(): Promise<void>;
   onCommit(callback: () => void): void;
-  onRollback(callback: () => void): void;
 }
 
 const turns = new AsyncLocalStorage<Turn>();
@@ -141,10 +140,8 @@ const watch = (
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
-      const answer = await query(
-        connection,
-        isMysql ? asNewest(transaction, statement) : statement
-      );
+      const sent = isMysql ? asNewest(transaction, statement) : statement;
+      const answer = await query(connection, sent);
       const { command } = (answer?.response ?? {}) as { command?: unknown };
       if (sql === 'COMMIT;' && command === 'ROLLBACK') {
         throw new LostTransactionError(transaction.fault);

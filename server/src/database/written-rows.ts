@@ -359,11 +359,7 @@ export async function* documentIdsOf(
 }
 
 /** A new row gets its document id here, so that it is known without asking (MySQL tells none). */
-export const giveDocumentId = (
-  strapi: Core.Strapi,
-  uid: string,
-  data: Record<string, unknown>
-): string => {
+export const giveDocumentId = (strapi: Core.Strapi, uid: string, data: Record<string, unknown>) => {
   const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default?: () => string };
   const id = attribute.default?.() ?? '';
   data.documentId = id;

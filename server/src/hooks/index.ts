@@ -80,11 +80,7 @@ abstract class IsolatedHook<In, Out> {
   protected abstract run(handlers: readonly HookHandler<In, Out>[], value: In): Promise<Out>;
 
   /** @param accept is given the handler's result; errors that it throws are logged as the handler's */
-  async guarded(
-    handler: HookHandler<In, Out>,
-    value: In,
-    accept?: (returned: Out) => void
-  ): Promise<void> {
+  async guarded(handler: HookHandler<In, Out>, value: In, accept?: (returned: Out) => void) {
     if (this.isResting(handler)) return;
     const { deadlineMs = 5_000, rest } = this.options;
     try {

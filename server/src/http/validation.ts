@@ -269,3 +269,54 @@ export const idFromPath = (value: unknown, what: string): number => {
   if (!id.success) throw new errors.NotFoundError(`${what} not found`);
   return id.data;
 };
+
+/** Characters that no database stores: PostgreSQL's text has no NUL, its JSON no half of a surrogate pair. */
+const textIssue = (text: string): string | null => {
+  if (text.includes('\0')) return 'must not contain a NUL character';
+  return LONE_SURROGATE.test(text) ? 'must be valid Unicode' : null;
+};
+
+/** A field's name as an answer may show it. */
+export const printable = (key: string): string =>
+  key.slice(0, 64).replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+
+/**
+ * Finds text in a client's input that a database would refuse, however deep it lies, and nesting
+ * that none would keep. Linear, and nothing is allocated on the way: every request pays for it.
+ * @returns at most 20 issues, in the order they were sent, each with the path of its field
+ */
+export const findInputIssues = (input: unknown): FieldIssue[] => {
+  const issues: FieldIssue[] = [];
+  const path: string[] = [];
+  const report = (message: string, at = path): void => {
+    issues.push(issue(at.map(printable), message));
+  };
+  // Recursion is safe: it ends at MAX_DEPTH.
+  const visit = (value: unknown): void => {
+    if (typeof value === 'string') {
+      const message = textIssue(value);
+      if (message) report(message);
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    if (path.length > MAX_DEPTH) {
+      report(`must not be nested deeper than ${MAX_DEPTH}`, path.slice(0, 1));
+      return;
+    }
+    const isList = Array.isArray(value);
+    for (const key in value) {
+      if (issues.length >= MAX_NAMED) return;
+      path.push(key);
+      const message = isList ? null : textIssue(key);
+      if (message) report(`its name ${message}`);
+      else visit((value as Record<string, unknown>)[key]);
+      path.pop();
+    }
+  };
+  visit(input);
+  return issues;
+};
+
+/** True if a path's part could be the id of anything: text a database takes, a number of 32 bits. */
+export const isPossibleId = (text: string): boolean =>
+  textIssue(text) === null && !(/^\d+$/.test(text) && Number(text) > LARGEST_ID);

@@ -19,19 +19,17 @@ const answer = ({ options }: App, data: Module[]): ModulesAnswer => ({
   features: options.features,
 });
 
+const UPDATE = { may: 'modules.update', whole: true } as const;
+
 const api = adminApi({
   modules: {
     find: endpoint('GET /modules', { whole: true }, async ({ app }) =>
       answer(app, await app.modules.list())
     ),
-    update: endpoint(
-      'PUT /modules',
-      { may: 'modules.update', whole: true },
-      async ({ app, ctx }) => {
-        const changes = parseInput(changesSchema(app.modules.offered), ctx.request.body);
-        return answer(app, await app.modules.set(changes));
-      }
-    ),
+    update: endpoint('PUT /modules', UPDATE, async ({ app, ctx }) => {
+      const changes = parseInput(changesSchema(app.modules.offered), ctx.request.body);
+      return answer(app, await app.modules.set(changes));
+    }),
   },
 });
 

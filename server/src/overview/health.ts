@@ -108,11 +108,7 @@ const chartOf = (
   return { counts: all, buckets };
 };
 
-const rollupsByWebhook = async (
-  app: App,
-  rows: readonly WebhookRow[],
-  since: number
-): Promise<Map<number, Rollup[]>> => {
+const rollupsByWebhook = async (app: App, rows: readonly WebhookRow[], since: number) => {
   const found = new Map<number, Rollup[]>();
   // With one statement each; SQLite answers it within the turn.
   for (const part of inChunks(rows.map(({ id }) => Number(id)))) {

@@ -234,11 +234,7 @@ const contentTypeTables = (app: App): string[] => {
 type SyncEvent = { oldContentTypes?: Record<string, unknown> | null };
 
 /** True if the plugin, or a part that is there now, has no content type on record of the last boot. */
-const wasAway = (
-  { oldContentTypes }: SyncEvent,
-  app: App,
-  features: readonly Feature[]
-): boolean => {
+const wasAway = ({ oldContentTypes }: SyncEvent, app: App, features: readonly Feature[]) => {
   const known = Object.keys(oldContentTypes ?? {}).filter((uid) => uid.startsWith(OURS));
   if (oldContentTypes && known.length === 0) return true;
   return FEATURE_IDS.filter((id) => app.options.features[id]).some((id) =>

@@ -210,11 +210,7 @@ type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_a
  * here, whichever of the two was first.
  * @returns whether any is due now
  */
-export const markClosings = async (
-  tx: Tx,
-  app: App,
-  touched: readonly Touched[]
-): Promise<boolean> => {
+export const markClosings = async (tx: Tx, app: App, touched: readonly Touched[]) => {
   if (touched.length === 0) return false;
   const earliest = touched.reduce((least, { at }) => Math.min(least, at), Infinity);
   const latest = touched.reduce((most, { at }) => Math.max(most, at), -Infinity);

@@ -16,10 +16,7 @@ export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLo
   JSON.parse(row.locations || '[]') as MappedLocation[];
 
 /** The names of connections, deleted ones too, by their ids. */
-export const connectionNames = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, string>> => {
+export const connectionNames = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<Pick<ConnectionRow, 'id' | 'name'>>(ids, (some) =>
     db.table(CONNECTIONS_TABLE).select('id', 'name').whereIn('id', some)
   );

@@ -108,11 +108,7 @@ const customerOf = (sale: SaleRow): SaleCustomer | null => {
 };
 
 /** The contact of a sale; null if nobody is meant for sure, or its connection looks for nobody. */
-const contactOf = async (
-  app: App,
-  sale: SaleRow,
-  connection: ConnectionRow | undefined
-): Promise<string | null> => {
+const contactOf = async (app: App, sale: SaleRow, connection: ConnectionRow | undefined) => {
   const rule = connection?.customers ?? 'match';
   const customer = customerOf(sale);
   if (!customer || rule === 'ignore') return null;
@@ -143,12 +139,7 @@ const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow) => {
   return own && { currency: own.currency, net: own.amount - back, refunds };
 };
 
-const listRefunds = async (
-  tx: Tx,
-  saleId: number,
-  contact: string,
-  refunds: readonly number[]
-): Promise<void> => {
+const listRefunds = async (tx: Tx, saleId: number, contact: string, refunds: readonly number[]) => {
   const listed: number[] = await purchases(tx)
     .where({ sale_id: saleId })
     .whereNot({ event_id: saleId })
@@ -260,10 +251,7 @@ export const retryAttaching = async (tx: Tx, app: App, eventId: number): Promise
 };
 
 /** Why customers of sales could not be attached, by event. */
-export const customerErrors = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, string>> => {
+export const customerErrors = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<Pick<PurchaseRow, 'event_id' | 'error'>>(ids, (some) =>
     purchases(db).select('event_id', 'error').whereIn('event_id', some).whereNotNull('error')
   );

@@ -18,11 +18,7 @@ interface NamedLocation {
 }
 
 /** The key of a value; `connection` is only needed for a `location_ref`. */
-export const mappingDigest = (
-  kind: MappingKind,
-  value: string,
-  connection: number | null
-): string => {
+export const mappingDigest = (kind: MappingKind, value: string, connection: number | null) => {
   switch (kind) {
     case 'sku':
       return skuDigest(value);

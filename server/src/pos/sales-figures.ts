@@ -12,7 +12,7 @@ import type { Db } from '../database/db';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { csvLine, noFormula } from '../runtime/text';
 import { namedItems } from '../stock/items';
-import { beginningOf, dayAfter, dayInZone } from './rules/days';
+import { beginningOf, dayAfter, dayInZone } from './rules/shop-time';
 import type { PosEventRow } from './tables';
 import { connectionNames } from './connections';
 import type { SalesQuery } from './admin/inputs';

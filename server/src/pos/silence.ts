@@ -3,7 +3,7 @@ import { errorText, isoTime } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { mailOwner } from '../webhooks/alarms';
 import { timeZoneOf } from './sales-figures';
-import { isOpenAt, openMinutesBetween } from './rules/open-hours';
+import { isOpenAt, openMinutesBetween } from './rules/shop-time';
 import { type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 

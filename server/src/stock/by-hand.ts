@@ -132,10 +132,7 @@ abstract class Documents<Shown> {
   }
 
   /** Inserts a document. @returns its id; fails at a unique index where its external id is taken */
-  protected async insert(
-    tx: Tx,
-    { external_id: id = null, ...values }: NewDocument
-  ): Promise<number> {
+  protected async insert(tx: Tx, { external_id: id = null, ...values }: NewDocument) {
     // Found again by its digest: not every database gives the id of a new row.
     const digest = id === null ? digestOf(`${this.kind}#${randomUUID()}`) : this.digestOf(id);
     const external = { external_id: id, external_digest: digest };
@@ -189,12 +186,7 @@ const entriesOf = ({ place, at, lines }: Change, madeBy: string | null) =>
     madeBy,
   }));
 
-const countIn = async (
-  ledger: Ledger,
-  count: Change,
-  document: number,
-  madeBy: string | null
-): Promise<LedgerLine[]> => {
+const countIn = async (ledger: Ledger, count: Change, document: number, madeBy: string | null) => {
   const entries = entriesOf(count, madeBy).map((entry, line) => ({
     ...entry,
     line,

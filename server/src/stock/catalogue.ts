@@ -172,11 +172,7 @@ export interface CatalogueQuery {
 
 type Level = Pick<LevelRow, 'item_id' | 'location_id' | 'quantity'>;
 
-const quantitiesOf = async (
-  db: Db,
-  items: readonly number[],
-  locations: readonly number[]
-): Promise<Map<number, Map<number, number>>> => {
+const quantitiesOf = async (db: Db, items: readonly number[], locations: readonly number[]) => {
   const levels = await findInChunks<Level>(items, (some) =>
     db
       .table(LEVELS_TABLE)
@@ -194,15 +190,7 @@ const quantitiesOf = async (
 };
 
 /** An article that has another SKU now. Its GTIN is the new one's. */
-const goneEntry = ({ sku }: RetiredRow): CatalogueEntry => ({
-  sku,
-  gtin: null,
-  name: null,
-  price: null,
-  currency: null,
-  deleted: true,
-  quantities: new Map(),
-});
+const GONE = { gtin: null, name: null, price: null, currency: null, deleted: true } as const;
 
 /**
  * Items that were changed after a number, in the order of their latest changes, each once and as it is
@@ -240,7 +228,7 @@ export const readCatalogue = async (app: App, { after, limit, locations }: Catal
   const facts = await findProductFacts(app, skus);
   return {
     items: page.flatMap((change): CatalogueEntry[] => {
-      if ('sku' in change) return [goneEntry(change)];
+      if ('sku' in change) return [{ sku: change.sku, ...GONE, quantities: new Map() }];
       const id = Number(change.item_id);
       const row = items.get(id);
       if (!row) return [];

@@ -16,10 +16,7 @@ type Mode = 'live' | 'test';
 type PlaceRow = Record<'item_id' | 'location_id', number>;
 
 /** The times of the newest counts of test mode, by `placeKey`. */
-export const readTrialCounts = async (
-  db: Db,
-  places: readonly Place[]
-): Promise<Map<string, number>> => {
+export const readTrialCounts = async (db: Db, places: readonly Place[]) => {
   const times = new Map<string, number>();
   for (const some of inChunks(places)) {
     const rows: (PlaceRow & { at: Big })[] = await db
@@ -167,10 +164,7 @@ export const withdrawCounts = async (
 };
 
 /** As `withdrawCounts`, of test mode. */
-export const withdrawTrialCounts = async (
-  tx: Tx,
-  counts: readonly AcceptedCount[]
-): Promise<void> => {
+export const withdrawTrialCounts = async (tx: Tx, counts: readonly AcceptedCount[]) => {
   for (const { item, location, at } of counts) {
     await tx.table(TRIAL_COUNTS_TABLE).where({ item_id: item, location_id: location, at }).delete();
   }

@@ -41,6 +41,7 @@ const READ = { may: 'stock.read' } as const;
 const MANAGE = { may: 'stock.manage' } as const;
 const LIST = { ...READ, whole: true } as const;
 const MADE = { ...MANAGE, status: 201 } as const;
+const CHECK = { ...MANAGE, body: rebuildInput, status: 202 } as const;
 
 const locations = {
   find: endpoint('GET /locations', { ...LIST, query: searchQuery }, ({ app, query }) =>
@@ -99,11 +100,8 @@ const levels = {
   find: endpoint('GET /levels', { ...LIST, query: levelsQuery }, ({ app, query }) =>
     new LevelsService(app).list(query())
   ),
-  check: endpoint(
-    'POST /levels/check',
-    { ...MANAGE, body: rebuildInput, status: 202 },
-    ({ app, ctx, body }) =>
-      startLevelCheck(app, { mend: body().mend, madeBy: nameOfAdminUser(ctx) })
+  check: endpoint('POST /levels/check', CHECK, ({ app, ctx, body }) =>
+    startLevelCheck(app, { mend: body().mend, madeBy: nameOfAdminUser(ctx) })
   ),
   rebuild: endpoint('POST /levels/rebuild', { ...MANAGE, body: rebuildInput }, ({ app, body }) =>
     rebuildLevels(app, body())

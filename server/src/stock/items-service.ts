@@ -8,15 +8,36 @@ import { definedOf, fieldError, fieldErrors, type FieldProblem } from '../http/v
 import { claimSkus, markChanged, retireSku } from './catalogue';
 import type { CreateItem, CreateLocation, ItemsQuery, UpdateItem, UpdateLocation } from './inputs';
 import { gtinColumns, gtinDigest, newItem, notifyItemsKnown } from './items';
-import { type LevelOpening, openLevels, toItem, toLocation } from './ledger';
+import { type LevelOpening, openLevels } from './ledger';
 import { findProducts, lockProducts, mappingOf, wholePieces, writeThrough } from './products';
 import { defaultLocation, locationDigest, locationFromInput } from './locations';
 import { type ItemRow, ITEMS_TABLE, type LocationRow, LOCATIONS_TABLE, skuDigest } from './tables';
 import { refusal } from '../runtime/refusal';
+import { isoTime, isoTimeOrNull } from '../runtime/text';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
 const TAKEN = refusal('is taken already', 'taken');
+
+const toLocation = (row: LocationRow): Location => ({
+  id: Number(row.id),
+  name: row.name,
+  code: row.code,
+  is_default: Boolean(row.is_default),
+  created_at: isoTime(Number(row.created_at)),
+  updated_at: isoTime(Number(row.updated_at)),
+});
+
+const toItem = (row: ItemRow): Item => ({
+  id: Number(row.id),
+  sku: row.sku,
+  gtin: row.gtin,
+  name: row.name,
+  low_at: Number(row.low_at ?? 0),
+  archived_at: isoTimeOrNull(row.archived_at ?? null),
+  created_at: isoTime(Number(row.created_at)),
+  updated_at: isoTime(Number(row.updated_at)),
+});
 
 const items = (db: Db): Knex.QueryBuilder => db.table(ITEMS_TABLE);
 const locations = (db: Db): Knex.QueryBuilder => db.table(LOCATIONS_TABLE);

@@ -57,11 +57,7 @@ export interface ItemName {
 /** Finds an item's id by what a line names; the SKU is looked up first. null: not known, or archived. */
 export type ItemLookup = (name: ItemName) => number | null;
 
-const rowsByDigest = (
-  db: Db,
-  column: 'sku_digest' | 'gtin_digest',
-  digests: readonly string[]
-): Promise<ItemRow[]> =>
+const rowsByDigest = (db: Db, column: 'sku_digest' | 'gtin_digest', digests: readonly string[]) =>
   findInChunks<ItemRow, string>(digests, (some) =>
     db.table(ITEMS_TABLE).select('*').whereIn(column, some).whereNull('archived_at')
   );
@@ -100,10 +96,7 @@ const standIn = ({ sku }: Product, item: ItemRow | undefined): number | null => 
 type NamedItem = Pick<ItemRow, 'id' | 'sku' | 'name'>;
 
 /** Items by their ids, archived ones too. */
-export const namedItems = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, NamedItem>> => {
+export const namedItems = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<NamedItem>(ids, (some) =>
     db.table(ITEMS_TABLE).select('id', 'sku', 'name').whereIn('id', some)
   );

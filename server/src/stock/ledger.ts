@@ -1,17 +1,10 @@
 import type { Knex } from 'knex';
-import type {
-  Item,
-  Level,
-  Location,
-  LocationSummary,
-  Movement,
-  PlacedMovement,
-} from '../../../shared/contracts/stock';
+import type { LocationSummary, Movement, PlacedMovement } from '../../../shared/contracts/stock';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { findInChunks, inChunks } from '../database/written-rows';
 import type { EventMap } from '../hooks';
-import { isoTime, isoTimeOrNull } from '../runtime/text';
+import { isoTime } from '../runtime/text';
 import { type EventToPublish, getPublisher } from '../webhooks/publish';
 import { markChanged } from './catalogue';
 import { locationSummary, readLocations } from './locations';
@@ -35,7 +28,6 @@ import {
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
-  type LocationRow,
   LOCATIONS_TABLE,
   type MovementRow,
   MOVEMENTS_TABLE,
@@ -60,11 +52,7 @@ const distinct = (places: readonly Place[]): Place[] =>
   );
 
 /** The levels of these places as they are; places without a level are absent. */
-export const readLevels = async (
-  db: Db,
-  places: readonly Place[],
-  { lock = false } = {}
-): Promise<Map<string, LevelRow>> => {
+export const readLevels = async (db: Db, places: readonly Place[], { lock = false } = {}) => {
   const levels = new Map<string, LevelRow>();
   for (const some of inChunks(distinct(places))) {
     const query = db
@@ -100,17 +88,12 @@ export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Pro
  * returns them by `placeKey`. Always in the order of item and location, so that two transactions
  * never wait for each other in a circle.
  */
-export const lockLevels = async (
-  tx: Tx,
-  places: readonly Place[]
-): Promise<Map<string, LevelRow>> => {
+export const lockLevels = async (tx: Tx, places: readonly Place[]) => {
   const locked = await readLevels(tx, places, { lock: true });
   const missing = distinct(places).filter((place) => !locked.has(placeKey(place)));
   if (missing.length === 0) return locked;
-  await openLevels(
-    tx,
-    missing.map((place) => ({ ...place, opening: 0 }))
-  );
+  const openings = missing.map((place) => ({ ...place, opening: 0 }));
+  await openLevels(tx, openings);
   return readLevels(tx, places, { lock: true });
 };
 
@@ -455,11 +438,7 @@ const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promis
 /** A line of a count that is to be taken back. */
 type CountToUndo = Place & Record<'event' | 'line', number>;
 
-const undoOnLevel = async (
-  tx: Tx,
-  level: LevelRow,
-  counts: readonly CountToUndo[]
-): Promise<LevelChange[]> => {
+const undoOnLevel = async (tx: Tx, level: LevelRow, counts: readonly CountToUndo[]) => {
   const movements = () => tx.table(MOVEMENTS_TABLE).where({ level_id: level.id });
   const undone: MovementRow[] = [];
   for (const { event, line } of counts) {
@@ -495,11 +474,7 @@ const undoOnLevel = async (
  * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more. The
  * resulting change of the level is a line of its own, so that the effects still add up to it.
  */
-export const undoCounts = async (
-  tx: Tx,
-  app: App,
-  counts: readonly CountToUndo[]
-): Promise<LevelChange[]> => {
+export const undoCounts = async (tx: Tx, app: App, counts: readonly CountToUndo[]) => {
   if (counts.length === 0) return [];
   // Numbers that the site wrote into their products meanwhile are neither lost nor counted.
   const ledger = new Ledger(app, tx);
@@ -606,11 +581,7 @@ export const declareStockEvents = (app: App): void => declareEvents(app, STOCK_E
  * A transaction's stock changes as events with subscribers; they are published with the transaction's
  * other events.
  */
-export const stockChangeEvents = async (
-  tx: Tx,
-  app: App,
-  changes: readonly LevelChange[]
-): Promise<EventToPublish[]> => {
+export const stockChangeEvents = async (tx: Tx, app: App, changes: readonly LevelChange[]) => {
   if (changes.length === 0) return [];
   const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);
   if (heard.size === 0) return [];
@@ -647,48 +618,12 @@ export const stockChangeEvents = async (
   });
 };
 
-export const toLocation = (row: LocationRow): Location => ({
-  id: Number(row.id),
-  name: row.name,
-  code: row.code,
-  is_default: Boolean(row.is_default),
-  created_at: isoTime(Number(row.created_at)),
-  updated_at: isoTime(Number(row.updated_at)),
-});
-
-export const toItem = (row: ItemRow): Item => ({
-  id: Number(row.id),
-  sku: row.sku,
-  gtin: row.gtin,
-  name: row.name,
-  low_at: Number(row.low_at ?? 0),
-  archived_at: isoTimeOrNull(row.archived_at ?? null),
-  created_at: isoTime(Number(row.created_at)),
-  updated_at: isoTime(Number(row.updated_at)),
-});
-
-export type JoinedLevel = LevelRow &
-  Pick<ItemRow, 'sku' | 'gtin' | 'name'> & { location_code: string; location_name: string };
-
 export const summaryOf = (
-  row: Pick<JoinedLevel, 'location_id' | 'location_code' | 'location_name'>
+  row: Pick<LevelRow, 'location_id'> & Record<'location_code' | 'location_name', string>
 ): LocationSummary => ({
   id: Number(row.location_id),
   code: row.location_code,
   name: row.location_name,
-});
-
-export const toLevel = (row: JoinedLevel): Level => ({
-  id: Number(row.id),
-  item_id: Number(row.item_id),
-  sku: row.sku,
-  gtin: row.gtin,
-  name: row.name,
-  location: summaryOf(row),
-  quantity: Number(row.quantity),
-  opening: Number(row.opening),
-  low_at: row.low_at === null ? null : Number(row.low_at),
-  last_counted_at: isoTimeOrNull(row.count_at),
 });
 
 export const toMovement = (row: MovementRow): Movement => ({

@@ -4,7 +4,6 @@ import type {
   ExplanationTerm,
   Level,
   LevelExplanation,
-  Movement,
   StockGridRow,
 } from '../../../shared/contracts/stock';
 import type { Page } from '../../../shared/contracts/webhooks';
@@ -15,16 +14,7 @@ import { firstOrNotFound } from '../database/retry';
 import { readList, readPage } from '../http/pagination';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
 import { adjustIn, changeOfOne, writeAndPublish } from './by-hand';
-import {
-  type JoinedLevel,
-  lastCountOf,
-  Ledger,
-  moving,
-  setLowMark,
-  summaryOf,
-  toLevel,
-  toMovement,
-} from './ledger';
+import { lastCountOf, Ledger, moving, setLowMark, summaryOf, toMovement } from './ledger';
 import type { Adjust, GridQuery, LevelMovementsQuery, LevelsQuery, UpdateLevel } from './inputs';
 import { locationDigest, locationFromInput } from './locations';
 import {
@@ -38,6 +28,22 @@ import {
   MOVEMENTS_TABLE,
   skuDigest,
 } from './tables';
+
+type JoinedLevel = LevelRow &
+  Pick<ItemRow, 'sku' | 'gtin' | 'name'> & { location_code: string; location_name: string };
+
+const toLevel = (row: JoinedLevel): Level => ({
+  id: Number(row.id),
+  item_id: Number(row.item_id),
+  sku: row.sku,
+  gtin: row.gtin,
+  name: row.name,
+  location: summaryOf(row),
+  quantity: Number(row.quantity),
+  opening: Number(row.opening),
+  low_at: row.low_at === null ? null : Number(row.low_at),
+  last_counted_at: isoTimeOrNull(row.count_at),
+});
 
 const joined = (db: Db): Knex.QueryBuilder =>
   db
@@ -71,15 +77,10 @@ export class LevelsService {
   }
 
   /** Newest first; with a `type`, those alone whose sum that term of the explanation is. */
-  async movements(
-    levelId: number,
-    { type, reason, rest, ...request }: LevelMovementsQuery
-  ): Promise<Page<Movement>> {
+  async movements(levelId: number, { type, reason, rest, ...request }: LevelMovementsQuery) {
     const db = await this.app.db.current();
-    const level = await firstOrNotFound<LevelRow>(
-      db.table(LEVELS_TABLE).where({ id: levelId }),
-      'Level'
-    );
+    const found = db.table(LEVELS_TABLE).where({ id: levelId });
+    const level = await firstOrNotFound<LevelRow>(found, 'Level');
     const list = (query: Knex.QueryBuilder) =>
       readList(db, query.select('*').orderBy('id', 'desc'), request, toMovement);
     if (type === undefined) return list(db.table(MOVEMENTS_TABLE).where({ level_id: levelId }));

@@ -53,11 +53,7 @@ const itemsBySku = async (tx: Tx, skus: Iterable<string>): Promise<Map<string, I
   return new Map(rows.map((row) => [row.sku, row]));
 };
 
-const updateItems = async (
-  tx: Tx,
-  ids: readonly number[],
-  columns: Partial<ItemRow>
-): Promise<void> => {
+const updateItems = async (tx: Tx, ids: readonly number[], columns: Partial<ItemRow>) => {
   for (const some of inChunks(ids)) {
     await tx
       .table(ITEMS_TABLE)
@@ -219,10 +215,7 @@ const namesLearnt = ({ before, after }: Written): ItemName[] =>
   });
 
 /** The documents of the rows that the host is going to change, locked; `params` are bound to them. */
-const changedDocuments = async (
-  app: App,
-  { uid, method, params }: Required<HostWrite>
-): Promise<string[]> => {
+const changedDocuments = async (app: App, { uid, method, params }: Required<HostWrite>) => {
   const action = `before${method[0]?.toUpperCase()}${method.slice(1)}`;
   const rows = await writtenRows(app.strapi, { action, model: { uid }, params });
   return [...new Set(rows.map(({ documentId }) => documentId))];

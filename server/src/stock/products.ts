@@ -226,11 +226,7 @@ export const findProducts = async (
  * their items are locked.
  * @returns them by the SKU that they have now
  */
-export const lockProducts = async (
-  tx: Tx,
-  app: App,
-  skus: readonly string[]
-): Promise<Map<string, Product[]>> => {
+export const lockProducts = async (tx: Tx, app: App, skus: readonly string[]) => {
   const bySku = new Map<string, Product[]>();
   for (const product of await productsNamed(tx, app, { skus, gtins: [] }, { lock: true })) {
     bySku.set(product.sku, [...(bySku.get(product.sku) ?? []), product]);
@@ -295,11 +291,7 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
  * One entry for each SKU, compared byte for byte: of drafts and languages that in the default language,
  * the published one of it, then the oldest.
  */
-const entriesBySku = async (
-  app: App,
-  mapping: ProductMapping,
-  skus: readonly string[]
-): Promise<Map<string, ProductEntry>> => {
+const entriesBySku = async (app: App, mapping: ProductMapping, skus: readonly string[]) => {
   const { contentType: uid, sku: field } = mapping;
   const locale = isLocalized(app.strapi, uid) ? await defaultLocale(app.strapi) : null;
   const weightOf = (entry: ProductEntry): number =>
@@ -394,11 +386,7 @@ export const isOwnWrite = (): boolean => own.getStore() === true;
  * Writes a number into the rows of products that have another one, past what looks at the site's own
  * writes. The site's lifecycles see it.
  */
-export const setProductNumbers = async (
-  app: App,
-  rows: readonly ProductRow[],
-  value: number
-): Promise<void> => {
+export const setProductNumbers = async (app: App, rows: readonly ProductRow[], value: number) => {
   const mapping = mappingOf(app);
   const others = rows.flatMap(({ id, quantity }) => (quantity === value ? [] : [id]));
   if (!mapping?.quantity || others.length === 0) return;

@@ -1,5 +1,5 @@
 import type { App } from '../../../server/src/app';
-import type { AttributeShape, Source } from '../../../server/src/crm/mapping/mapping';
+import type { AttributeShape, Source } from '../../../server/src/crm/mapping/sources';
 import { keptInput } from '../../../server/src/crm/resources/to-data';
 
 const sourceOf = (attributes: Record<string, AttributeShape & { enum?: string[] }>): Source => ({

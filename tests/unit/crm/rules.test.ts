@@ -1,7 +1,8 @@
 import { changedKeys, KIND_RULES } from '../../../server/src/crm/rules';
 import { relationInput } from '../../../server/src/crm/capture';
 import { emailKey } from '../../../server/src/crm/contact-integrity';
-import { answersOf, labelOf } from '../../../server/src/crm/forms';
+import { labelOf } from '../../../server/src/crm/content-types';
+import { answersOf } from '../../../server/src/crm/forms';
 
 describe('changedKeys', () => {
   const bookkeeping = new Set(['dates.updated_at']);

@@ -3,7 +3,7 @@ import {
   judgePackages,
   type RedisClient,
   type RedisConstructor,
-} from '../../../server/src/doctor/redis';
+} from '../../../server/src/doctor';
 import { versionFault } from '../../../server/src/runtime/optional-package';
 
 /** A client whose Redis is what the test says; what it was made with is kept. */

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { findInputIssues, isPossibleId } from '../../../server/src/http/guarded-route';
-import { MAX_DEPTH } from '../../../server/src/http/validation';
+import { findInputIssues, isPossibleId, MAX_DEPTH } from '../../../server/src/http/validation';
 
 const nested = (depth: number, inner: unknown): unknown => {
   let value = inner;

@@ -1,4 +1,4 @@
-import { beginningOf, dayAfter, isDay } from '../../../server/src/pos/rules/days';
+import { beginningOf, dayAfter, isDay } from '../../../server/src/pos/rules/shop-time';
 
 describe('a day of the calendar', () => {
   it.each(['2026-03-01', '2024-02-29', '0001-01-01', '9999-12-30'])('is %s', (day) => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { isOpenAt, openMinutesBetween } from '../../../server/src/pos/rules/open-hours';
+import { isOpenAt, openMinutesBetween } from '../../../server/src/pos/rules/shop-time';
 import { countedFrom, isNewlySilent, silentSince } from '../../../server/src/pos/silence';
 import { type OpenHours, WEEKDAYS } from '../../../shared/contracts/pos';
 

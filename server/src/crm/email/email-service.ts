@@ -72,11 +72,7 @@ export const setContactStatus = async (
  * send counts of zero. One of two concurrent calls does it.
  * @returns whether it was not marked before; a campaign without a status never is.
  */
-const markSent = async (
-  app: App,
-  campaignId: string,
-  kept: Readonly<Record<string, unknown>>
-): Promise<boolean> => {
+const markSent = async (app: App, campaignId: string, kept: Readonly<Record<string, unknown>>) => {
   const { uid, fields } = getSource(app, 'campaign');
   const attributeOf = (key: string) => fields.find(({ path }) => path === key)?.attribute ?? '';
   const values = Object.entries(kept).map(([key, value]) => [attributeOf(key), value] as const);

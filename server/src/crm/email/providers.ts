@@ -126,12 +126,7 @@ const record = async (app: App, contact: string, event: ProviderEvent): Promise<
  * a campaign that is gone, does not hold up the others, nor makes the provider post all of them again.
  * @returns how many were taken; null if the signature was used for something else before.
  */
-const receive = async (
-  app: App,
-  provider: string,
-  { events, once }: SignedPost,
-  now: number
-): Promise<number | null> => {
+const receive = async (app: App, provider: string, { events, once }: SignedPost, now: number) => {
   if (once) {
     const bound = await app.db.unique(() => bindToken(app, provider, once, now));
     if (!bound) return null;

@@ -5,9 +5,8 @@ import { fieldError } from '../../http/validation';
 import { giveWay, rowFault, throughFaults } from '../../imports/file-import';
 import { type CrmWrite, inUnitOfWork } from '../capture';
 import { emailKey, lockEmails } from '../contact-integrity';
-import type { Entry } from '../mapping/mapping';
+import { type Entry, getInspected, type WatchedSource } from '../mapping/sources';
 import { lockRows, readRows, selectRows, serialize, tagsOf } from '../mapping/records';
-import { getInspected, type WatchedSource } from '../mapping/sources';
 import { createTag, crmRecords, tagsOfContact } from '../resources/crm-records';
 import { keptInput, toData } from '../resources/to-data';
 import { differences, upsertContact } from '../resources/upsert-contact';
@@ -258,10 +257,7 @@ export class ContactBatch {
    * @returns those that are left to be imported by themselves: all, if the transaction failed or addresses were
    * held for long; by itself each row waits for its own address alone
    */
-  private async together(
-    rows: readonly ImportRow[],
-    work: () => Promise<Outcome>
-  ): Promise<readonly ImportRow[]> {
+  private async together(rows: readonly ImportRow[], work: () => Promise<Outcome>) {
     if (rows.length === 0) return [];
     try {
       const { left, ...counts } = await inImportTransaction(this.app, work);

@@ -162,13 +162,12 @@ export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): Contac
 const contactImport = (app: App): ContactImport =>
   app.strapi.service('plugin::switchboard.contact-import') as unknown as ContactImport;
 
+const IMPORT = { may: 'crm.import', query: uploadQuery } as const;
+
 export const contactImports: Endpoints = {
   'contact-imports': {
-    import: endpoint(
-      'POST /contacts/import',
-      { may: 'crm.import', query: uploadQuery },
-      ({ app, ctx }) =>
-        answerUpload(app, ctx, 'contacts', (file, options) => contactImport(app).run(file, options))
+    import: endpoint('POST /contacts/import', IMPORT, ({ app, ctx }) =>
+      answerUpload(app, ctx, 'contacts', (file, options) => contactImport(app).run(file, options))
     ),
   },
 };

@@ -2,8 +2,7 @@ import { defaultLocale, type Where } from '../../database/written-rows';
 import { readNewest } from '../../database/transactions';
 import { isoTime, isRecord } from '../../runtime/text';
 import type { Payload, TagRef } from '../rules';
-import type { AttributeShape, Entry, MappedField, Source } from './mapping';
-import type { WatchedSource } from './sources';
+import type { AttributeShape, Entry, MappedField, Source, WatchedSource } from './sources';
 import type { App } from '../../app';
 
 export interface Reading {

@@ -31,6 +31,7 @@ const list = async (app: App, kind: Kind, query: Query): Promise<Page<unknown>> 
 
 const id = z.string();
 const tagging = { params: { id, tag_id: id }, response: SHAPES.contact };
+const untagging = { ...tagging, response: z.null() };
 
 const resource = (kind: Kind) => {
   const { create, update, query } = INPUTS[kind];
@@ -62,13 +63,9 @@ const resource = (kind: Kind) => {
       addTag: endpoint(`POST ${path}/:id/tags/:tag_id`, tagging, ({ app, ctx }) =>
         crmRecords(app, kind).changeTag(ctx.params.id, ctx.params.tag_id, 'connect')
       ),
-      removeTag: endpoint(
-        `DELETE ${path}/:id/tags/:tag_id`,
-        { ...tagging, response: z.null() },
-        async ({ app, ctx }) => {
-          await crmRecords(app, kind).changeTag(ctx.params.id, ctx.params.tag_id, 'disconnect');
-        }
-      ),
+      removeTag: endpoint(`DELETE ${path}/:id/tags/:tag_id`, untagging, async ({ app, ctx }) => {
+        await crmRecords(app, kind).changeTag(ctx.params.id, ctx.params.tag_id, 'disconnect');
+      }),
     }),
   };
 };

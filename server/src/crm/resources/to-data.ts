@@ -1,7 +1,6 @@
 import { fieldErrors } from '../../http/validation';
-import type { MappedField, Source } from '../mapping/mapping';
+import type { MappedField, Source, WatchedSource } from '../mapping/sources';
 import { selectRows } from '../mapping/records';
-import type { WatchedSource } from '../mapping/sources';
 import type { App } from '../../app';
 
 type Data = Record<string, unknown>;
@@ -36,12 +35,7 @@ const missingOf = async (app: App, target: string, ids: readonly unknown[]) => {
 };
 
 /** Writes a value into the data. @returns what is wrong with it, or null. */
-const assign = async (
-  app: App,
-  data: Data,
-  field: MappedField | undefined,
-  value: unknown
-): Promise<string | null> => {
+const assign = async (app: App, data: Data, field: MappedField | undefined, value: unknown) => {
   if (!field?.attribute) return 'is not kept on this site, or is computed';
   const target = field.shape?.type === 'relation' ? field.shape.target : undefined;
   if (!target || value === null) {

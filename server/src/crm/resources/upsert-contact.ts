@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { inTurn } from '../../database/transactions';
 import { emailKey, EmailTakenError, lockEmails, normalizeEmail } from '../contact-integrity';
-import type { Entry } from '../mapping/mapping';
+import { type Entry, getInspected } from '../mapping/sources';
 import { selectRows } from '../mapping/records';
-import { getInspected } from '../mapping/sources';
 import type { Payload } from '../rules';
 import { crmRecords } from './crm-records';
 import { keptInput } from './to-data';
@@ -52,11 +51,7 @@ const claimByEmail = async (app: App, email: string): Promise<Payload | null> =>
 };
 
 /** Finds the contact of an address, or makes it: also where one comes in between. */
-const findOrCreate = async (
-  app: App,
-  email: string,
-  input: Input
-): Promise<{ contact: Payload; created: boolean }> => {
+const findOrCreate = async (app: App, email: string, input: Input) => {
   const known = (await findByEmail(app, email)) ? await claimByEmail(app, email) : null;
   if (known) return { contact: known, created: false };
   try {

@@ -26,19 +26,13 @@ const assignments = (rows: readonly RowUpdate[]): Statement => {
   return { sql: parts.join(', '), bindings };
 };
 
-const heldIds = async (
-  trx: Knex.Transaction,
-  table: WrittenTable,
-  rows: readonly RowUpdate[]
-): Promise<Set<number>> => {
+const heldIds = async (trx: Knex.Transaction, table: WrittenTable, rows: readonly RowUpdate[]) => {
   if (rows[0]?.owner === undefined) return new Set(rows.map(({ id }) => id));
-  const found = rowsOf<{ id: number | string; owner: string | null }>(
-    await rawStatement(
-      trx,
-      `SELECT id, owner FROM ?? WHERE id IN (${repeated('?', rows.length)}) ORDER BY id FOR UPDATE`,
-      [qualified(table), ...rows.map((row) => row.id)]
-    )
-  );
+  const marks = repeated('?', rows.length);
+  const sql = `SELECT id, owner FROM ?? WHERE id IN (${marks}) ORDER BY id FOR UPDATE`;
+  const bindings = [qualified(table), ...rows.map((row) => row.id)];
+  const answer = await rawStatement(trx, sql, bindings);
+  const found = rowsOf<{ id: number | string; owner: string | null }>(answer);
   const owners = new Map(found.map((row) => [Number(row.id), row.owner]));
   return new Set(rows.filter((row) => owners.get(row.id) === row.owner).map((row) => row.id));
 };

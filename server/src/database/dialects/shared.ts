@@ -100,11 +100,7 @@ export const changesOf = (
     .join(', ');
 
 /** @param made where the inserted rows are: SQL that follows `FROM` */
-export const followUpOf = (
-  { name, columns }: FollowUp,
-  schema: string | undefined,
-  made: string
-): string =>
+export const followUpOf = ({ name, columns }: FollowUp, schema: string | undefined, made: string) =>
   `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${Object.keys(columns).join(', ')})
    SELECT ${Object.values(columns).join(', ')} FROM ${made}`;
 

@@ -110,11 +110,7 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
  * A table that its owner has partitioned has no pages, and takes none. If the site's role does not
  * own the table, its factor stays as it is: updates are slower then.
  */
-const setFillFactor = async (
-  strapi: Core.Strapi,
-  tableName: string,
-  percent: number
-): Promise<void> => {
+const setFillFactor = async (strapi: Core.Strapi, tableName: string, percent: number) => {
   const name = qualified({ name: tableName, schema: strapi.db.getSchemaName() });
   const quoted = name.split('.').map((part) => `"${part}"`);
   const answer = await rawStatement(
@@ -182,9 +178,6 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
 };
 
 /** Makes what is missing of these tables: the table, columns, indexes. Takes nothing away. */
-export const ensureTables = async (
-  strapi: Core.Strapi,
-  tables: readonly PlainTable[]
-): Promise<void> => {
+export const ensureTables = async (strapi: Core.Strapi, tables: readonly PlainTable[]) => {
   for (const wanted of tables) await ensureTable(strapi, wanted);
 };

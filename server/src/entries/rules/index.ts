@@ -77,19 +77,13 @@ const isEmpty = (value: unknown): boolean =>
   value === null || value === undefined || (Array.isArray(value) && value.length === 0);
 
 /** The attributes whose value differs from before, or from none. docs/any-content-type.md#changed */
-export const changedFields = (
-  { fields }: Shape,
-  before: EntryValue | null,
-  after: EntryValue
-): string[] =>
+export const changedFields = ({ fields }: Shape, before: EntryValue | null, after: EntryValue) =>
   fields
     .filter(([name, field]) => {
       if (BOOKKEEPING.includes(name)) return false;
       if (before === null) return !isEmpty(after[name]);
-      return !isDeepStrictEqual(
-        comparable(field, before[name] ?? null),
-        comparable(field, after[name] ?? null)
-      );
+      const old = comparable(field, before[name] ?? null);
+      return !isDeepStrictEqual(old, comparable(field, after[name] ?? null));
     })
     .map(([name]) => name);
 

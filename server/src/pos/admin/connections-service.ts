@@ -89,10 +89,7 @@ const rows = (db: Db): Knex.QueryBuilder => db.table(CONNECTIONS_TABLE).whereNul
 const find = (db: Db, id: number): Promise<ConnectionRow> =>
   firstOrNotFound(rows(db).where({ id }), 'Connection');
 
-const resolve = async (
-  db: Db,
-  locations: NonNullable<ConnectionInput['locations']>
-): Promise<MappedLocation[]> => {
+const resolve = async (db: Db, locations: NonNullable<ConnectionInput['locations']>) => {
   const mapped: MappedLocation[] = [];
   const wrong: FieldProblem[] = [];
   for (const [index, { ref, location }] of locations.entries()) {
@@ -150,10 +147,8 @@ export class ConnectionsService {
     await settleArrivedConnections(this.app);
     return this.app.db.retrying(async (tx) => {
       // Locked before anything is read: a record processed meanwhile is seen, or sees it.
-      const before = await firstOrNotFound<ConnectionRow>(
-        rows(tx).where({ id }).forUpdate(),
-        'Connection'
-      );
+      const found = rows(tx).where({ id }).forUpdate();
+      const before = await firstOrNotFound<ConnectionRow>(found, 'Connection');
       const row = await this.change(id, {
         ...definedOf(rest),
         ...(rest.active !== undefined && { disabled_reason: null }),

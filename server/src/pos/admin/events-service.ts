@@ -83,11 +83,7 @@ const moneyOf = ({ counted }: Pick<PosEventRow, 'counted'>): Counted | null =>
   counted === null ? null : readCounted(counted);
 
 /** Others of its refund group: of its own connection, and those that money says belong to it. */
-const readRelatives = async (
-  db: Db,
-  row: PosEventRow,
-  kind: 'sale' | 'refund'
-): Promise<RelatedRecord[]> => {
+const readRelatives = async (db: Db, row: PosEventRow, kind: 'sale' | 'refund') => {
   if (row.family_digest === null) return [];
   const rows = (await db
     .table(POS_EVENTS_TABLE)
@@ -153,11 +149,7 @@ type Row = Pick<PosEventRow, 'id' | 'kind' | 'external_id' | 'counted' | 'receiv
  * @param filtered  of the log's table, without columns and order
  * @returns ids, newest first, and when the oldest record was received that was looked at
  */
-const searchRecords = async (
-  db: Db,
-  filtered: Knex.QueryBuilder,
-  search: string
-): Promise<{ ids: number[]; searchedFrom: string | null }> => {
+const searchRecords = async (db: Db, filtered: Knex.QueryBuilder, search: string) => {
   const matches = recordMatcher(search);
   const byId = filtered.clone().where({ external_digest: externalDigest(search) });
   const found = new Set(((await byId.pluck('id')) as number[]).map(Number));
@@ -303,10 +295,8 @@ export class PosEventsService {
 
   async get(id: number): Promise<PosEventDetail> {
     const db = await this.app.db.current();
-    const row = await firstOrNotFound<Joined>(
-      withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id),
-      'Event'
-    );
+    const found = withConnection(db).select('e.*', 'c.name as connection_name').where('e.id', id);
+    const row = await firstOrNotFound<Joined>(found, 'Event');
     const closing = (await closingsOf(db, idsOf([row], 'closing'))).get(id);
     const customerError = (await customerErrors(db, [id])).get(id);
     const { graceMs } = timesOf(this.app);

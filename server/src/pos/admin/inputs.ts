@@ -14,8 +14,7 @@ import {
 import { pageQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
 import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
-import { daysBetween, isDay } from '../rules/days';
-import { BEGINNING, END } from '../rules/open-hours';
+import { BEGINNING, daysBetween, END, isDay } from '../rules/shop-time';
 
 /** As an answer has a location, too, so that it may be sent back. */
 const locationOrAnswered = z.union(

@@ -20,7 +20,7 @@ import { ItemsService } from '../../stock/items-service';
 import { locationFromInput } from '../../stock/locations';
 import { findProducts } from '../../stock/products';
 import { type Big, type ItemRow, ITEMS_TABLE, LOCATIONS_TABLE } from '../../stock/tables';
-import { twice, wakeMapped, wakeTwice } from '../processing/waits';
+import { twice, wakeMapped, wakeWaiting } from '../processing/waits';
 import {
   CONNECTIONS_TABLE,
   POS_EVENTS_TABLE,
@@ -124,12 +124,7 @@ const makeItem = async (
  * @param store  false: an item that is to be made is not
  * @throws ValidationError (400) that names what there is none of
  */
-const destinationOf = async (
-  tx: Tx,
-  app: App,
-  input: Resolve,
-  store: boolean
-): Promise<Destination> => {
+const destinationOf = async (tx: Tx, app: App, input: Resolve, store: boolean) => {
   const { to } = input;
   if (to.location !== undefined) {
     const location = await locationFromInput(tx, to.location, 'to.location');
@@ -320,7 +315,7 @@ export class MappingInboxService {
       const made = (await mappings(tx).where({ active_digest: digest }).first()) as PosMappingRow;
       const id = Number(made.id);
       const waited = connection === undefined ? digest : connectionWait(connection);
-      await wakeTwice(tx, this.app, [waited], 'mapping');
+      await twice(tx, this.app, (now) => wakeWaiting(now, this.app, [waited], 'mapping'));
       return { id, ...reached };
     });
   }
@@ -332,10 +327,8 @@ export class MappingInboxService {
    */
   undo(id: number): Promise<{ id: number; records: number }> {
     return this.app.db.unique(async (tx) => {
-      const row = await firstOrNotFound<PosMappingRow>(
-        mappings(tx).where({ id }).forUpdate(),
-        'Mapping'
-      );
+      const found = mappings(tx).where({ id }).forUpdate();
+      const row = await firstOrNotFound<PosMappingRow>(found, 'Mapping');
       if (row.undone_at !== null) return { id, records: 0 };
       const records = new Set<number>();
       for (const one of [row, ...(await replacedBy(tx, row))]) {

@@ -39,21 +39,19 @@ const schemas: ControllerFactory = () =>
   );
 
 const READ = { may: 'connections.read' } as const;
+const LIST = { ...READ, whole: true } as const;
 const MANAGE = { may: 'connections.manage' } as const;
+const CREATE = { ...MANAGE, body: createConnectionInput, status: 201 } as const;
 
 const connections = {
-  find: endpoint('GET /connections', { ...READ, query: listQuery, whole: true }, ({ app, query }) =>
+  find: endpoint('GET /connections', { ...LIST, query: listQuery }, ({ app, query }) =>
     new ConnectionsService(app).list(query())
   ),
-  create: endpoint(
-    'POST /connections',
-    { ...MANAGE, body: createConnectionInput, status: 201 },
-    ({ app, ctx, body }) => {
-      const input = body();
-      forbidStoring(ctx);
-      return new ConnectionsService(app).create(input);
-    }
-  ),
+  create: endpoint('POST /connections', CREATE, ({ app, ctx, body }) => {
+    const input = body();
+    forbidStoring(ctx);
+    return new ConnectionsService(app).create(input);
+  }),
   findOne: endpoint('GET /connections/:id', READ, ({ app, id }) =>
     new ConnectionsService(app).get(id('Connection'))
   ),
@@ -77,51 +75,42 @@ const refusals = {
     const connection = await new ConnectionsService(app).get(id('Connection'));
     return getRefusals(app).latest(connection.id);
   }),
-  list: endpoint(
-    'GET /pos-refusals',
-    { ...READ, query: refusalsQuery, whole: true },
-    ({ app, query }) => getRefusals(app).list(query())
+  list: endpoint('GET /pos-refusals', { ...LIST, query: refusalsQuery }, ({ app, query }) =>
+    getRefusals(app).list(query())
   ),
 };
 
+const SALES = { may: 'sales.read' } as const;
+const SUMMARY = { ...SALES, query: salesSummaryQuery };
+const DAYS = { ...SALES, query: salesDaysQuery, whole: true };
+
 const sales = {
-  findOne: endpoint(
-    'GET /connections/:id/summary',
-    { may: 'sales.read', query: salesSummaryQuery },
-    async ({ app, id, query }) => {
-      const connection = await new ConnectionsService(app).get(id('Connection'));
-      return { totals: await readTotals(app, { ...query(), connection: connection.id }) };
-    }
-  ),
-  find: endpoint(
-    'GET /sales-days',
-    { may: 'sales.read', query: salesDaysQuery, whole: true },
-    async (request) => {
-      const { format, ...query } = request.query();
-      const { data, meta } = await readSales(request.app, query);
-      if (format !== 'csv') return { data, meta };
-      const { group, from, to, pieces } = query;
-      request.ctx.type = 'text/csv; charset=utf-8';
-      const name = `sales-by-${group}-${from}-${to}.csv`;
-      request.ctx.set('Content-Disposition', `attachment; filename="${name}"`);
-      return salesCsv(group, data, meta, pieces);
-    }
-  ),
-  shopDay: endpoint('GET /shop-day', { may: 'sales.read' }, ({ app }) => shopDay(app)),
+  findOne: endpoint('GET /connections/:id/summary', SUMMARY, async ({ app, id, query }) => {
+    const connection = await new ConnectionsService(app).get(id('Connection'));
+    return { totals: await readTotals(app, { ...query(), connection: connection.id }) };
+  }),
+  find: endpoint('GET /sales-days', DAYS, async (request) => {
+    const { format, ...query } = request.query();
+    const { data, meta } = await readSales(request.app, query);
+    if (format !== 'csv') return { data, meta };
+    const { group, from, to, pieces } = query;
+    request.ctx.type = 'text/csv; charset=utf-8';
+    const name = `sales-by-${group}-${from}-${to}.csv`;
+    request.ctx.set('Content-Disposition', `attachment; filename="${name}"`);
+    return salesCsv(group, data, meta, pieces);
+  }),
+  shopDay: endpoint('GET /shop-day', SALES, ({ app }) => shopDay(app)),
 };
 
 const MAP = { may: 'mapping.manage' } as const;
+const MAPPED = { ...MAP, whole: true } as const;
 
 const mappingInbox = {
-  find: endpoint(
-    'GET /mapping-inbox',
-    { ...MAP, query: inboxQuery, whole: true },
-    ({ app, query }) => new MappingInboxService(app).list(query())
+  find: endpoint('GET /mapping-inbox', { ...MAPPED, query: inboxQuery }, ({ app, query }) =>
+    new MappingInboxService(app).list(query())
   ),
-  mappings: endpoint(
-    'GET /mapping-inbox/resolved',
-    { ...MAP, query: listQuery, whole: true },
-    ({ app, query }) => new MappingInboxService(app).mappings(query())
+  mappings: endpoint('GET /mapping-inbox/resolved', { ...MAPPED, query: listQuery }, (request) =>
+    new MappingInboxService(request.app).mappings(request.query())
   ),
   resolve: endpoint('POST /mapping-inbox/resolve', { ...MAP, body: resolveInput }, (request) =>
     new MappingInboxService(request.app).resolve(request.body(), nameOfAdminUser(request.ctx))
@@ -142,35 +131,30 @@ const shownTo = async (
   return { id, event_id, kind, state };
 };
 
-const NOT_HELD = new Refused(
-  'Only a refund that is held can be accepted without its sale.',
-  'not_held'
-);
+const NOT_HELD_TEXT = 'Only a refund that is held can be accepted without its sale.';
+const NOT_HELD = new Refused(NOT_HELD_TEXT, 'not_held');
 
+const LOG = { may: 'pos-events.read' } as const;
+const LOGGED = { ...LOG, query: posEventsQuery, whole: true } as const;
 const WORK = { may: 'pos-events.manage' } as const;
 
 const events = {
-  find: endpoint(
-    'GET /pos-events',
-    { may: 'pos-events.read', query: posEventsQuery, whole: true },
-    ({ app, query }) => new PosEventsService(app).list(query())
+  find: endpoint('GET /pos-events', LOGGED, ({ app, query }) =>
+    new PosEventsService(app).list(query())
   ),
-  findOne: endpoint('GET /pos-events/:id', { may: 'pos-events.read' }, ({ app, id }) =>
+  findOne: endpoint('GET /pos-events/:id', LOG, ({ app, id }) =>
     new PosEventsService(app).get(id('Event'))
   ),
   reprocess: endpoint('POST /pos-events/:id/reprocess', WORK, async ({ app, ctx, id }) => {
     const record = await new PosEventsService(app).reprocess(id('Event'), nameOfAdminUser(ctx));
     return shownTo(app, ctx, record);
   }),
-  acceptWithoutSale: endpoint(
-    'POST /pos-events/:id/accept-without-sale',
-    WORK,
-    async ({ app, ctx, id }) => {
-      const service = new PosEventsService(app);
-      const record = await service.acceptWithoutSale(id('Event'), nameOfAdminUser(ctx));
-      return record ? shownTo(app, ctx, record) : NOT_HELD;
-    }
-  ),
+  acceptWithoutSale: endpoint('POST /pos-events/:id/accept-without-sale', WORK, async (request) => {
+    const { app, ctx, id } = request;
+    const service = new PosEventsService(app);
+    const record = await service.acceptWithoutSale(id('Event'), nameOfAdminUser(ctx));
+    return record ? shownTo(app, ctx, record) : NOT_HELD;
+  }),
 };
 
 const api = adminApi({

@@ -239,14 +239,12 @@ export const findStored = async (
   tx: Tx,
   submissions: readonly AnySubmission[]
 ): Promise<StoredEvents> => {
+  const digests = submissions.map(({ idDigest }) => idDigest);
   const rows: StoredEvent[] = await tx
     .table(POS_EVENTS_TABLE)
     .select(...ANSWERED)
     .whereIn('connection_id', [...new Set(submissions.map(({ connection }) => connection.id))])
-    .whereIn(
-      'external_digest',
-      submissions.map(({ idDigest }) => idDigest)
-    );
+    .whereIn('external_digest', digests);
   return new Map(rows.map((row) => [`${row.connection_id}/${row.external_digest}`, row]));
 };
 
@@ -287,21 +285,16 @@ const store = async (
   submissions: readonly Submission[],
   passed: readonly Passed[]
 ): Promise<StoredEvents> => {
-  await tx.insert(
-    POS_EVENTS_TABLE,
-    passed.map((one) => rowOf(one.submission, one))
-  );
+  const rows = passed.map((one) => rowOf(one.submission, one));
+  await tx.insert(POS_EVENTS_TABLE, rows);
   // Read again for their ids, which not every database gives for many rows at once.
   const stored = await findStored(tx, submissions);
-  await records.enqueue(
-    tx,
-    passed.map(({ submission }) => ({
-      id: Number(stored.get(submission.key)?.id),
-      connection_id: submission.connection.id,
-      size: submission.body.length,
-    })),
-    records.now()
-  );
+  const queued = passed.map(({ submission }) => ({
+    id: Number(stored.get(submission.key)?.id),
+    connection_id: submission.connection.id,
+    size: submission.body.length,
+  }));
+  await records.enqueue(tx, queued, records.now());
   return stored;
 };
 

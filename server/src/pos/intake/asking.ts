@@ -60,11 +60,7 @@ const movementAnswer = (
 });
 
 /** Lines of the ledger as tills are told them, in their order. */
-const movementAnswers = async (
-  db: Db,
-  lines: readonly LedgerLine[],
-  rules: TellingRules
-): Promise<TillMovement[]> => {
+const movementAnswers = async (db: Db, lines: readonly LedgerLine[], rules: TellingRules) => {
   const ids = lines.map(({ item }) => item);
   const items = await namedItems(db, ids);
   return lines.map((line) =>

@@ -188,10 +188,8 @@ class Refusals {
         .whereIn('id', [...taken.keys()])
         .whereNull('deleted_at');
       const known = there.map(({ id }) => Number(id));
-      await db.insert(
-        POS_REFUSALS_TABLE,
-        known.flatMap((id) => taken.get(id) ?? [])
-      );
+      const rows = known.flatMap((id) => taken.get(id) ?? []);
+      await db.insert(POS_REFUSALS_TABLE, rows);
       for (const id of known) {
         const older = newestFirst(db).where({ connection_id: id }).offset(REFUSALS_KEPT).limit(500);
         const old = (await older.pluck('id')) as number[];

@@ -16,11 +16,7 @@ type MadeItem = Pick<PosMappingRow, 'id' | 'item_id'>;
 type Resolved = Pick<PosEventRow, 'id' | 'items'>;
 
 /** Lines of these records that are of an item which a mapping made are that mapping's. */
-const claimLines = async (
-  tx: Tx,
-  records: readonly Resolved[],
-  made: readonly MadeItem[]
-): Promise<void> => {
+const claimLines = async (tx: Tx, records: readonly Resolved[], made: readonly MadeItem[]) => {
   const mappingOf = new Map(made.map(({ id, item_id: item }) => [Number(item), Number(id)]));
   const lines = records.flatMap(({ id, items }) =>
     (JSON.parse(items ?? '[]') as (number | null)[]).flatMap((item, line) => {
@@ -35,10 +31,8 @@ const claimLines = async (
     .whereIn('event_id', [...new Set(lines.map(({ event_id: id }) => id))])) as typeof lines;
   const keyOf = (one: (typeof lines)[number]) => `${one.mapping_id}/${one.event_id}/${one.line}`;
   const written = new Set(known.map(keyOf));
-  await tx.insert(
-    POS_MAPPED_LINES_TABLE,
-    lines.filter((one) => !written.has(keyOf(one)))
-  );
+  const missing = lines.filter((one) => !written.has(keyOf(one)));
+  await tx.insert(POS_MAPPED_LINES_TABLE, missing);
 };
 
 /**

@@ -166,18 +166,16 @@ const storeWaits = async (tx: Tx, works: readonly ProcessingContext[]): Promise<
   for (const some of inChunks(before.map(({ id }) => id))) {
     await tx.table(POS_WAITS_TABLE).whereIn('event_id', some).delete();
   }
-  await tx.insert(
-    POS_WAITS_TABLE,
-    works.flatMap(({ id, row, waits }) =>
-      joinWaits(waits).map(({ inbox, ...wait }) => ({
-        ...wait,
-        event_id: id,
-        inbox_digest: inbox,
-        connection_id: Number(row.connection_id),
-        at: Number(row.received_at),
-      }))
-    )
+  const rows = works.flatMap(({ id, row, waits }) =>
+    joinWaits(waits).map(({ inbox, ...wait }) => ({
+      ...wait,
+      event_id: id,
+      inbox_digest: inbox,
+      connection_id: Number(row.connection_id),
+      at: Number(row.received_at),
+    }))
   );
+  await tx.insert(POS_WAITS_TABLE, rows);
 };
 
 /** Only the fields that the schemas name: a till's other fields are private. */
@@ -233,12 +231,10 @@ const applyWithin = async (
     const isDue = await notePurchases(tx, app, named, repriced);
     if (isDue) tx.onCommit(() => attaching(app).wake());
   }
-  await tx.insert(
-    POS_MAPPED_LINES_TABLE,
-    batch.flatMap(({ id, mapped }) =>
-      mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
-    )
+  const mappedLines = batch.flatMap(({ id, mapped }) =>
+    mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
   );
+  await tx.insert(POS_MAPPED_LINES_TABLE, mappedLines);
   // The events of live records, each once: when a record is processed for the first time.
   const first = batch.filter(({ row }) => row.mode === 'live' && row.processed_at === null);
   if (changes.length > 0 || first.length > 0) {

@@ -113,10 +113,8 @@ export class RecordStore implements WorkStore<LeasedRecord> {
 
   /** Queues records that are new in the log: they are applied if and only if `tx` commits. */
   async enqueue(tx: Tx, records: readonly Queued[], dueAt: number): Promise<void> {
-    await this.queue.insert(
-      tx,
-      records.map((one) => this.queued(one, dueAt, null))
-    );
+    const rows = records.map((one) => this.queued(one, dueAt, null));
+    await this.queue.insert(tx, rows);
     tx.onCommit(this.announce);
   }
 
@@ -186,10 +184,8 @@ export class RecordStore implements WorkStore<LeasedRecord> {
    * and nobody has worked on since, stays as it is.
    */
   async reschedule(tx: Db, records: readonly RescheduledRecord[]): Promise<void> {
-    const found = await this.queue.find(
-      tx,
-      records.map(({ row }) => Number(row.id))
-    );
+    const ids = records.map(({ row }) => Number(row.id));
+    const found = await this.queue.find(tx, ids);
     for (const { row, state, dueAt } of records) {
       const known = found.get(Number(row.id));
       const place = this.placeOf(state, dueAt, null);

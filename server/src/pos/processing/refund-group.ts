@@ -185,10 +185,8 @@ export const priceAccepted = async (
   const rows = await findInChunks<{ id: number }, string>(digests, (some) =>
     rowsOf(tx, some, connections).select('id').where({ mode }).orderBy('id')
   );
-  const members = await readMembers(
-    tx,
-    rows.map(({ id }) => Number(id))
-  );
+  const ids = rows.map(({ id }) => Number(id));
+  const members = await readMembers(tx, ids);
   const groups = byGroup(members, ({ row }) => row, connections);
   return new Map(
     [...groups.values()].flatMap((group) => [...priceRefunds(...moneyOf(group)).refunds])
@@ -442,10 +440,8 @@ export class RefundGroup {
     sales: readonly ContextOf<SaleRecord>[],
     refunds: readonly ContextOf<RefundRecord>[]
   ): SettledGoods {
-    const { outcomes, left } = settleRefunds(
-      sales.map(goodsOfSale),
-      refunds.map((work) => goodsOfRefund(work, this.times))
-    );
+    const goods = refunds.map((work) => goodsOfRefund(work, this.times));
+    const { outcomes, left } = settleRefunds(sales.map(goodsOfSale), goods);
     return {
       outcomes,
       left: new Map(
@@ -483,11 +479,7 @@ export class RefundGroup {
   }
 }
 
-const openRelatives = (
-  tx: Tx,
-  ids: readonly number[],
-  connections: Connections
-): Promise<ProcessingContext[]> =>
+const openRelatives = (tx: Tx, ids: readonly number[], connections: Connections) =>
   readBodies(tx, ids, (row) => {
     const connection = connections.get(Number(row.connection_id));
     return connection ? [withoutBody(openContext(row, connection, false))] : [];
@@ -577,11 +569,8 @@ export const settleGoods = async (
   const refunds = new Map(settled.flatMap((one) => one.refunds).map((work) => [work.id, work]));
   if (refunds.size === 0) return [];
   // In test mode nothing was ever posted, so everything is appended.
-  const live = [...refunds.values()].filter(({ row }) => row.mode === 'live');
-  const posted = await postedOf(
-    tx,
-    live.map(({ id }) => id)
-  );
+  const live = [...refunds.values()].filter(({ row }) => row.mode === 'live').map(({ id }) => id);
+  const posted = await postedOf(tx, live);
   const postings = settled
     .flatMap(({ outcomes }) => outcomes)
     .flatMap(({ id, shares }) => postingsOf(id, shares));

@@ -245,27 +245,23 @@ export const resolve = async (
     ...trials.map((work) => ({ work, lookup: tried.lookup })),
     ...live.map((work) => ({ work, lookup: adopted.lookup })),
   ];
-  const mappings = await loadMappings(
-    tx,
-    // A record that is worked on again is asked about every line: an item that goes by the name now
-    // may have been made by a mapping.
-    looked.flatMap(({ work, lookup }) =>
-      unknownLines(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
-    ),
-    batch.flatMap(({ locationId, record, connection }) =>
-      locationId === null && record.locationRef !== null
-        ? [{ connection: Number(connection.id), ref: record.locationRef }]
-        : []
-    )
+  // A record that is worked on again is asked about every line: an item that goes by the name now
+  // may have been made by a mapping.
+  const names = looked.flatMap(({ work, lookup }) =>
+    unknownLines(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
   );
-  const origins = await loadItemOrigins(
-    tx,
-    looked.flatMap(({ work, lookup }) =>
-      unknownLines(work)
-        .flatMap((name) => [lookup(name), mappings.ofLine(name)?.item ?? null])
-        .flatMap((item) => item ?? [])
-    )
+  const locations = batch.flatMap(({ locationId, record, connection }) =>
+    locationId === null && record.locationRef !== null
+      ? [{ connection: Number(connection.id), ref: record.locationRef }]
+      : []
   );
+  const mappings = await loadMappings(tx, names, locations);
+  const possible = looked.flatMap(({ work, lookup }) =>
+    unknownLines(work)
+      .flatMap((name) => [lookup(name), mappings.ofLine(name)?.item ?? null])
+      .flatMap((item) => item ?? [])
+  );
+  const origins = await loadItemOrigins(tx, possible);
   for (const { work, lookup } of looked) {
     if (work.locationId === null || work.onlyLocationId === null) resolveLocation(work, mappings);
     resolveItems(work, lookup, mappings, origins);
@@ -339,11 +335,7 @@ const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<Accepted
  * Stocktakes whose lines were accepted or counted as something else than they are: they make no other
  * count stale any more.
  */
-const withdrawMisplaced = async (
-  tx: Tx,
-  app: App,
-  stocktakes: readonly ProcessingContext[]
-): Promise<void> => {
+const withdrawMisplaced = async (tx: Tx, app: App, stocktakes: readonly ProcessingContext[]) => {
   const withdrawnIn = (mode: PosEventRow['mode']): AcceptedCount[] =>
     stocktakes.flatMap((work) => {
       const { mode: own, counted_places: text, effective_at: at } = work.row;

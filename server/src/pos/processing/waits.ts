@@ -20,12 +20,7 @@ import type { Db, Tx } from '../../database/db';
 const CHUNK = 500;
 
 /** Puts the events that wait for one of these in the queue again, in the current transaction. */
-export const wakeWaiting = async (
-  tx: Tx,
-  app: App,
-  digests: readonly string[],
-  by: WokenBy
-): Promise<void> => {
+export const wakeWaiting = async (tx: Tx, app: App, digests: readonly string[], by: WokenBy) => {
   const waits = await findInChunks<{ event_id: number }, string>(digests, (some) =>
     tx.table(POS_WAITS_TABLE).distinct('event_id').whereIn('digest', some)
   );
@@ -52,17 +47,11 @@ export const twice = async <T>(tx: Tx, app: App, wake: (tx: Tx) => Promise<T>): 
   return woken;
 };
 
-export const wakeTwice = (
-  tx: Tx,
-  app: App,
-  digests: readonly string[],
-  by: WokenBy
-): Promise<void> => twice(tx, app, (now) => wakeWaiting(now, app, digests, by));
-
 /** A connection's map or group is another one: its records and those of its group look again. */
 export const wakeConnection = async (tx: Tx, app: App, id: number): Promise<void> => {
   const group = await groupOf(tx, id);
-  await wakeTwice(tx, app, [...group.keys()].map(connectionWait), 'connection');
+  const waits = [...group.keys()].map(connectionWait);
+  await twice(tx, app, (now) => wakeWaiting(now, app, waits, 'connection'));
 };
 
 type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;
@@ -71,11 +60,7 @@ type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_m
  * Refunds whose sale may be another one now that a connection left or joined a group: of the ids of
  * sales that it has in common with one of the others, on all of them.
  */
-const regroupedRefunds = async (
-  db: Db,
-  connection: number,
-  others: readonly number[]
-): Promise<Regrouped[]> => {
+const regroupedRefunds = async (db: Db, connection: number, others: readonly number[]) => {
   if (others.length === 0) return [];
   const digests: string[] = await db
     .table(`${POS_EVENTS_TABLE} as own`)
@@ -118,11 +103,8 @@ export const regroup = async (
     .update({ refunded: null, money_left: null });
   const others = ids.filter((id) => id !== connection);
   const refunds = await regroupedRefunds(tx, connection, others);
-  await getRecordStore(app).bringForward(
-    tx,
-    refunds.map(({ id }) => Number(id)),
-    'connection'
-  );
+  const refundIds = refunds.map(({ id }) => Number(id));
+  await getRecordStore(app).bringForward(tx, refundIds, 'connection');
   const touched = refunds.map(({ connection_id: on, mode, occurred_ms: at }) => ({
     connection: Number(on),
     mode,
@@ -134,8 +116,8 @@ export const regroup = async (
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
 export const wakeForItems = (app: App, names: readonly ItemName[]): Promise<void> =>
   app.db.transaction(async (tx) => {
-    const mapped = await digestsOfMappings(tx, names);
-    await wakeTwice(tx, app, [...names.flatMap(itemWaits), ...mapped], 'item');
+    const waits = [...names.flatMap(itemWaits), ...(await digestsOfMappings(tx, names))];
+    await twice(tx, app, (now) => wakeWaiting(now, app, waits, 'item'));
   });
 
 /** Known items that events still wait for, because no process saw the wake. */

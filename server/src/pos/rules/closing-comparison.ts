@@ -17,10 +17,7 @@ const none = (): CurrencySums<bigint> => ({
 });
 
 /** A refund without a currency can only be of the one that the shift had. */
-const onlyCurrency = (
-  totals: readonly ClosingTotals[],
-  records: readonly ClosedRecord[]
-): string | null => {
+const onlyCurrency = (totals: readonly ClosingTotals[], records: readonly ClosedRecord[]) => {
   const known = new Set([
     ...totals.map(({ currency }) => currency),
     ...records.flatMap(({ currency }) => currency ?? []),
@@ -28,10 +25,7 @@ const onlyCurrency = (
   return known.size === 1 ? ([...known][0] ?? null) : null;
 };
 
-const sumsOf = (
-  records: readonly ClosedRecord[],
-  fallback: string | null
-): Map<string, CurrencySums<bigint>> => {
+const sumsOf = (records: readonly ClosedRecord[], fallback: string | null) => {
   const sums = new Map<string, CurrencySums<bigint>>();
   for (const { kind, currency: named, amount } of records) {
     const currency = named ?? fallback;

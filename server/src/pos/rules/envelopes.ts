@@ -48,11 +48,7 @@ const KNOWN = { batch: 1, validate: 2, status: 1, catalogue: 2, record: 2 } as c
 const mostMembers = (of: keyof typeof KNOWN): number => KNOWN[of] + LIMITS.otherMembers;
 
 /** A body, or a record within one, has too many members, or one of them twice. */
-const faultOf = (
-  of: keyof typeof KNOWN,
-  keys: readonly string[],
-  path: JsonPath = []
-): Refused | null => {
+const faultOf = (of: keyof typeof KNOWN, keys: readonly string[], path: JsonPath = []) => {
   if (keys.length > mostMembers(of)) {
     return refuse(formatPath(path), `must have at most ${mostMembers(of)} members`);
   }

@@ -59,16 +59,9 @@ export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number
   nowMs - receivedAtMs >= graceMs;
 
 /** The sale on the refund's own connection, else the only one in the group. */
-export const matchSale = <S extends Pick<GroupSale, 'id' | 'connection'>>(
-  connection: number,
-  sales: readonly S[]
-): { match: 'one'; sale: S } | { match: 'several'; sales: number[] } | { match: 'none' } => {
+const matchSale = <S extends { connection: number }>(connection: number, sales: readonly S[]) => {
   const own = sales.find((sale) => sale.connection === connection);
-  if (own) return { match: 'one', sale: own };
-  const [first, second] = sales;
-  if (!first) return { match: 'none' };
-  if (!second) return { match: 'one', sale: first };
-  return { match: 'several', sales: sales.map(({ id }) => id).sort((a, b) => a - b) };
+  return own ?? (sales.length === 1 ? sales[0] : undefined);
 };
 
 const settleWithoutSale = (refund: GroupRefund): RefundOutcome => {
@@ -100,14 +93,13 @@ export const settleRefunds = (
   const outcomes = new Map<number, RefundOutcome>();
   const bySale = new Map<GroupSale, GroupRefund[]>(sales.map((sale) => [sale, []]));
   for (const refund of refunds) {
+    const { id } = refund;
     const found = matchSale(refund.connection, sales);
-    if (found.match === 'one') bySale.get(found.sale)?.push(refund);
-    else if (found.match === 'several') {
-      const { id } = refund;
-      outcomes.set(id, { id, status: 'ambiguous', sales: found.sales, shares: [] });
-    } else {
-      outcomes.set(refund.id, settleWithoutSale(refund));
-    }
+    if (found) bySale.get(found)?.push(refund);
+    else if (sales.length > 0) {
+      const fitting = sales.map((sale) => sale.id).sort((a, b) => a - b);
+      outcomes.set(id, { id, status: 'ambiguous', sales: fitting, shares: [] });
+    } else outcomes.set(id, settleWithoutSale(refund));
   }
   const left = new Map<number, LeftOfItem[]>();
   for (const [sale, members] of bySale) {
@@ -339,7 +331,7 @@ export const priceRefunds = (
   const priced = new Map(
     [...refunds].sort(compareRefunds).map((refund): [number, PricedRefund] => {
       const found = matchSale(refund.connection, sales);
-      const sale = found.match === 'one' ? money.get(found.sale.id) : undefined;
+      const sale = found && money.get(found.id);
       return [refund.id, sale ? sale.price(refund) : priceWithoutSale(refund)];
     })
   );

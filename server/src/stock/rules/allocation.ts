@@ -119,11 +119,7 @@ const take = (source: LeftOfItem, refund: RefundKey, quantity: number): void => 
   if (isLast(refund, source)) source.last = { effectiveMs, externalId, connection };
 };
 
-const shareLines = (
-  refund: RefundToShare,
-  lines: readonly RefundedLine[],
-  items: Items
-): Share[] | null => {
+const shareLines = (refund: RefundToShare, lines: readonly RefundedLine[], items: Items) => {
   const shares: Share[] = [];
   for (const { line, item, quantity } of lines) {
     const source = items.get(item);
@@ -265,17 +261,9 @@ export const writeLeft = (left: SaleLeft, unknownLines: number): string => {
     keys.set(text, known);
     return known;
   };
-  const items = left.map(({ item, location, left: rest, last }) => [
-    item,
-    location,
-    rest,
-    indexOf(last),
-  ]);
-  return JSON.stringify({
-    items,
-    unknownLines,
-    keys: [...keys.keys()].map((key) => JSON.parse(key)),
-  });
+  const items = left.map((one) => [one.item, one.location, one.left, indexOf(one.last)]);
+  const lasts = [...keys.keys()].map((key) => JSON.parse(key) as unknown);
+  return JSON.stringify({ items, unknownLines, keys: lasts });
 };
 
 export const readLeft = (text: string): { left: LeftOfItem[]; unknownLines: number } => {

@@ -53,10 +53,7 @@ export const parseOccurredAt = (text: string): OccurredAt => {
  * The time that a record is ordered by, frozen at acceptance: `occurred_at`, or its receipt if that is
  * earlier. Epoch milliseconds.
  */
-export const effectiveTime = (
-  occurredAtMs: number,
-  receivedAtMs: number
-): { effectiveMs: number; clockAhead: boolean } => ({
+export const effectiveTime = (occurredAtMs: number, receivedAtMs: number) => ({
   effectiveMs: Math.min(occurredAtMs, receivedAtMs),
   clockAhead: occurredAtMs > receivedAtMs,
 });
