@@ -14,7 +14,7 @@ const waiting = (site: Site) =>
 describeEach(databases(), 'a delivery of a process that sends', (database) => {
   let site: Site;
   let receiver: Receiver;
-  useSiteAndReceiver({ database }, (s, r) => {
+  useSiteAndReceiver({ database, webhooks: {} }, (s, r) => {
     [site, receiver] = [s, r];
   });
 

@@ -95,7 +95,7 @@ const deliveries: Subject = {
         ...{ deliveryId: uuidV7(Date.now()), webhook, url: 'http://127.0.0.1/' },
         ...{ event: 'contact.created', body: '{}', at, isTest: false },
       }));
-      await queueDeliveries(app, tx, made);
+      await queueDeliveries(getDeliveryStore(app), tx, made);
     }),
   settle: (app, leases, dueAt) =>
     app.db.retrying((tx) =>
@@ -320,7 +320,7 @@ describeEach(databases(), 'work that waits', (kind) => {
         isTest: nth % 2 === 1,
       }));
       for (const name of deliveries.tableNames) await one.connection(name).delete();
-      await one.app.db.retrying((tx) => queueDeliveries(one.app, tx, given));
+      await one.app.db.retrying((tx) => queueDeliveries(store, tx, given));
       const claimed = await store.claim([{ group: 1, limit: count + 1 }]);
       expect(
         claimed.map(({ dueAt, delivery: { deliveryId, body, isTest, status } }) => ({

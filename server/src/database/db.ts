@@ -185,6 +185,8 @@ export class Db {
   }
 }
 
+type Then = (callback: () => void) => void;
+
 /** A transaction, or the part of a caller's transaction that somebody works in. */
 export class Tx extends Db {
   declare readonly knex: Knex.Transaction;
@@ -193,9 +195,9 @@ export class Tx extends Db {
     knex: Knex.Transaction,
     database: Database,
     /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
-    readonly onCommit: (callback: () => void) => void,
+    readonly onCommit: Then,
     /** Runs `callback` when it rolls back; not if it only goes back to before this part. */
-    readonly onRollback: (callback: () => void) => void
+    readonly onRollback: Then
   ) {
     super(knex, database);
   }
@@ -288,14 +290,7 @@ export class Database {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return openingOurs(() =>
       this.strapi.db.transaction(({ trx, onCommit, onRollback }) =>
-        work(
-          new Tx(
-            trx as Knex.Transaction,
-            this,
-            onCommit as Tx['onCommit'],
-            onRollback as Tx['onRollback']
-          )
-        )
+        work(new Tx(trx as Knex.Transaction, this, onCommit as Then, onRollback as Then))
       )
     ) as Promise<T>;
   }

@@ -189,9 +189,9 @@ const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
   },
 });
 
-const newRow = (app: App, one: NewDelivery) => ({
+const newRow = (tx: Tx, one: NewDelivery) => ({
   document_id: one.deliveryId,
-  site_instance: app.site.instance,
+  site_instance: tx.site.instance,
   webhook_id: one.webhook,
   event: one.event,
   status: 'pending' as const,
@@ -210,9 +210,9 @@ const newRow = (app: App, one: NewDelivery) => ({
 });
 
 /** A delivery as it would be read back, under the lease that it was queued with. */
-const leasedFrom = (app: App, one: NewDelivery, id: number): LeasedDelivery => {
+const leasedFrom = (tx: Tx, one: NewDelivery, id: number): LeasedDelivery => {
   const { at, body, deliveryId, webhook } = one;
-  const row = { ...newRow(app, one), extra_tries: 0, paused_ms: 0, error: null };
+  const row = { ...newRow(tx, one), extra_tries: 0, paused_ms: 0, error: null };
   const text = typeof body === 'string' ? body : bodyOf(deliveryId, body);
   const lease = { id, group: webhook, owner: deliveryId, dueAt: at, leaseUntil: at + LEASE_MS };
   return { ...lease, delivery: toQueued(row, text, false) };
@@ -224,27 +224,25 @@ const leasedFrom = (app: App, one: NewDelivery, id: number): LeasedDelivery => {
  * @param ids of their rows, once they are queued
  */
 const leaseNew = (
-  app: App,
+  store: DeliveryStore,
   tx: Tx,
   deliveries: readonly NewDelivery[],
   ids: ReadonlyMap<string, number>
 ): void => {
-  const { worker } = getDeliveryStore(app);
-  const free = worker ? deliveries.filter(({ isFree }) => isFree) : [];
-  if (!worker || free.length === 0) return;
-  const { isKept, take } = worker.keepRoom(free.map(({ webhook }) => webhook));
-  const kept = free.filter((_one, at) => isKept[at]);
+  const free = deliveries.filter(({ isFree }) => isFree);
+  const room = store.worker?.keepRoom(free.map(({ webhook }) => webhook));
+  const kept = free.filter((_one, at) => room?.isKept[at]);
   const [first] = kept;
-  if (!first) return;
+  if (!room || !first) return;
   for (const one of kept) one.isLeased = true;
-  const giveBack = (): void => take([]);
+  const giveBack = (): void => room.take([]);
   tx.onRollback(giveBack);
   // If a part alone is undone, nobody says so. And after a commit that comes late others may claim them.
   const late = setTimeout(giveBack, LEASE_MS / 2).unref();
   tx.onCommit(() => {
     clearTimeout(late);
-    const isLate = app.clock.now() > first.at + LEASE_MS / 2;
-    take(isLate ? [] : kept.map((one) => leasedFrom(app, one, ids.get(one.deliveryId) ?? 0)));
+    const isLate = store.now() > first.at + LEASE_MS / 2;
+    room.take(isLate ? [] : kept.map((one) => leasedFrom(tx, one, ids.get(one.deliveryId) ?? 0)));
   });
 };
 
@@ -255,7 +253,7 @@ const leaseNew = (
  * @returns the ids of their rows, by the ids that receivers know
  */
 export const queueDeliveries = async (
-  app: App,
+  store: DeliveryStore,
   tx: Tx,
   deliveries: readonly NewDelivery[],
   isByHand = false
@@ -265,16 +263,16 @@ export const queueDeliveries = async (
     deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
   );
   const ids = new Map<string, number>();
-  leaseNew(app, tx, deliveries, ids);
+  leaseNew(store, tx, deliveries, ids);
   for (const leased of [true, false]) {
     const some = deliveries.filter(({ isLeased = false }) => isLeased === leased);
     if (some.length === 0) continue;
     const place = queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id', leased);
-    const rows = some.map((one) => newRow(app, one));
+    const rows = some.map((one) => newRow(tx, one));
     const made = await tx.insertForIds(DELIVERIES_TABLE, rows, place);
     made.forEach((id, key) => ids.set(key, id));
   }
-  await getDeliveryStore(app).queue.addKeys(
+  await store.queue.addKeys(
     tx,
     deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
       if (!isOrdered || !subject) return [];
@@ -380,7 +378,7 @@ export class Publisher {
       let characters = 0;
       let counted: SharedMessage | null = null;
       const flush = async (): Promise<void> => {
-        if (work.length > 0) await queueDeliveries(this.app, tx, work);
+        if (work.length > 0) await queueDeliveries(store, tx, work);
         for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
         if (entries.length > 0) await insertEntries(tx, entries);
         if (debug) said.push(...work.map(queuedLine));

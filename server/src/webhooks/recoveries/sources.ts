@@ -101,7 +101,7 @@ export const createJournalSource = (app: App): RecoverySource => {
     const claimed = [...made].filter(([ref]) => isOwn.has(ref));
     if (claimed.length === 0) return [];
     const deliveries = claimed.map(([, delivery]) => delivery);
-    const ids = await queueDeliveries(app, tx, deliveries);
+    const ids = await queueDeliveries(getDeliveryStore(app), tx, deliveries);
     return claimed.map(([ref, { deliveryId }]) => [
       ref,
       { delivery: ids.get(deliveryId) as number, tries: 0 },
