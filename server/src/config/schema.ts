@@ -19,7 +19,7 @@ const webhooks = z.strictObject({
   concurrency: positive(1000).default(64),
   /** Attempts under way at once to one webhook on this node. */
   concurrencyPerWebhook: positive(1000).default(16),
-  /** Threads that post, beside the site's own; 0: that one posts. */
+  /** Threads that post, next to the site's own; 0: that one posts. */
   threads: z.number().int().min(0).max(64).default(1),
   /** One deadline for an attempt, from DNS to the last byte of the answer, in milliseconds. */
   timeoutMs: positive(60_000).default(10_000),

@@ -4,29 +4,29 @@ interface ThreadOptions {
   /** The compiled module that runs in a thread, and calls `serveThread`. */
   file: string;
   workerData: unknown;
-  /** What a thread is told before its first work, and again when it has changed. */
+  /** A value for the threads, sent to each before its first work and when it has changed. */
   settings(): unknown;
-  /** Told why a thread died. */
+  /** Called with the reason when a thread died. */
   died(error: unknown): void;
 }
 
-/** What a thread is given: pieces of work, each with a number by which it is answered. */
+/** A message to a thread: pieces of work, each with a number by which it is answered. */
 interface Batch<In> {
   settings?: unknown;
   work: (readonly [number, In])[];
 }
 
-/** What it answers with, in the order in which the pieces ended. */
+/** A thread's message: answers in the order in which the pieces ended. */
 type Answers<Out> = (readonly [number, Out])[];
 
-/** A thread, which is started anew by the next piece of work after it has died. */
+/** A thread. After it has died the next piece of work starts another one. */
 class Thread<In, Out> {
   private worker: Worker | null;
   private readonly underWay = new Map<number, (answer: Out | null) => void>();
   private waiting: Batch<In>['work'] = [];
   private last = 0;
-  /** As JSON, what it was told last. */
-  private told = '';
+  /** The settings that it has, as JSON. */
+  private has = '';
 
   constructor(private readonly options: ThreadOptions) {
     // At once: the first piece of work should not wait until its modules are compiled.
@@ -55,8 +55,8 @@ class Thread<In, Out> {
     worker.ref();
     const settings = this.options.settings();
     const said = JSON.stringify(settings);
-    worker.postMessage({ work: this.waiting, ...(said !== this.told && { settings }) });
-    this.told = said;
+    worker.postMessage({ work: this.waiting, ...(said !== this.has && { settings }) });
+    this.has = said;
     this.waiting = [];
   }
 
@@ -71,7 +71,7 @@ class Thread<In, Out> {
     worker.once('error', died);
     worker.once('exit', () => {
       this.worker = null;
-      this.told = '';
+      this.has = '';
       for (const number of [...this.underWay.keys()]) this.settle(number, null);
     });
     return worker;
@@ -92,7 +92,7 @@ export class Threads<In, Out> {
     this.threads = Array.from({ length: count }, () => new Thread<In, Out>(options));
   }
 
-  /** Has a piece of work done. @returns null if the thread died: nobody knows how far it came */
+  /** Does a piece of work in the idlest thread. @returns null if the thread died: nobody knows how far it came */
   run(one: In): Promise<Out | null> {
     const idlest = this.threads.reduce((least, other) => (other.busy < least.busy ? other : least));
     return idlest.run(one);

@@ -177,8 +177,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
    * Keeps room for rows that a write is about to queue under leases for this worker: nobody claims them,
    * and nobody reads them back.
    * @param groups of the rows, in their order
-   * @returns for which of them there is room, and what takes them once they are committed; without rows
-   * it gives the room back
+   * @returns for which of them there is room, and a function that takes them once they are committed;
+   * without rows it gives the room back
    */
   keepRoom(groups: readonly number[]): { isKept: boolean[]; take: (leases: L[]) => void } {
     const { concurrency, detached } = this.options;
@@ -187,7 +187,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     let keeps = 0;
     const isKept = groups.map((group) => {
       const before = planned.get(group) ?? 0;
-      // What waits in the queue goes first.
+      // Rows that wait in the queue go first.
       const isFree = isOpen && !this.more.has(group) && this.kept < concurrency;
       if (!isFree || this.slots.roomFor(group) <= before) return false;
       planned.set(group, before + 1);

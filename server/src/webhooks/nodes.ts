@@ -218,7 +218,7 @@ export const addressFacts = (app: App): AddressFacts => app.part(followed).value
 
 const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
 
-/** Whether private addresses are open now, by what the process was started with and what handlers say. */
+/** True if private addresses are open now, by the facts of the process and what handlers say. */
 export const isLocalAllowed = async (
   app: App,
   { open }: Pick<AddressFacts, 'open'>

@@ -415,7 +415,7 @@ export class Publisher {
             isTest: false,
             subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
-            // What was queued before it goes first.
+            // Earlier ones of this write go first.
             isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
           });
           webhooks.set(webhook.id, webhook);

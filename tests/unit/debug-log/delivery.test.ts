@@ -29,7 +29,10 @@ const wake = () => {
 };
 
 const open = async (options: object, level?: 'debug' | 'http') => {
-  site = await startSmallSite({ webhooks: { allowPrivateNetworks: true, threads: 0, ...options } }, level);
+  site = await startSmallSite(
+    { webhooks: { allowPrivateNetworks: true, threads: 0, ...options } },
+    level
+  );
   const { app, connection } = site;
   sender = new Sender(app);
   const store = getDeliveryStore(app);

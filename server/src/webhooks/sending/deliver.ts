@@ -49,8 +49,8 @@ const createWebhookLoader = (app: App) => {
   const modules = storedModules(db.pool).toSQL();
   const known = new Map<number, { mark: Mark; found: Promise<Loaded | undefined> }>();
 
-  const read = createGathering(async (asked: readonly number[]) => {
-    const ids = padded([...new Set(asked)]);
+  const read = createGathering(async (wanted: readonly number[]) => {
+    const ids = padded([...new Set(wanted)]);
     // As text, for the query builder takes longer than the query.
     const sql = `SELECT *, (${modules.sql}) AS modules FROM ${db.named(WEBHOOKS_TABLE)}
       WHERE id IN (${repeated('?', ids.length)})`;
@@ -60,7 +60,7 @@ const createWebhookLoader = (app: App) => {
     );
     const enabled = enabledModules(rows[0]?.modules);
     const found = new Map(rows.map((webhook) => [Number(webhook.id), { webhook, enabled }]));
-    return asked.map((id) => found.get(id));
+    return wanted.map((id) => found.get(id));
   });
 
   return (id: number): Promise<Loaded | undefined> => {

@@ -31,11 +31,11 @@ export interface Post {
   /** Somebody asked for it. */
   manual: boolean;
   url: string;
-  /** Those that hooks may decide about, as they left them. */
+  /** Headers that hooks may decide about, as they left them. */
   free: Headers;
   /** Private addresses are open. */
   localAllowed: boolean;
-  /** What signs it, and the webhook's own headers; null: they can no longer be decrypted. */
+  /** Its secrets, and the webhook's own headers; null: they can no longer be decrypted. */
   unlocked: { secret: string; previousSecret: string | null; own: Headers } | null;
 }
 
