@@ -14,7 +14,7 @@ export const rows = ({ site, inSite, receiver, rounds }) => [
     name: 'site-get',
     what: 'GET of the site, p99, while deliveries run flat out; idle',
     unit: 'ms',
-    budget: { max: 2 },
+    budget: { max: 1.3 },
     async run() {
       const options = labelsOf(await site());
       const { url } = await receiver();
