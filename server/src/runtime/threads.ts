@@ -22,7 +22,7 @@ type Answers<Out> = (readonly [number, Out])[];
 /** A thread. After it has died the next piece of work starts another one. */
 class Thread<In, Out> {
   private worker: Worker | null;
-  private readonly underWay = new Map<number, (answer: Out | null) => void>();
+  readonly underWay = new Map<number, (answer: Out | null) => void>();
   private waiting: Batch<In>['work'] = [];
   private last = 0;
   /** The settings that it has, as JSON. */
@@ -31,10 +31,6 @@ class Thread<In, Out> {
   constructor(private readonly options: ThreadOptions) {
     // At once: the first piece of work should not wait until its modules are compiled.
     this.worker = this.start();
-  }
-
-  get busy(): number {
-    return this.underWay.size;
   }
 
   run(one: In): Promise<Out | null> {
@@ -80,7 +76,7 @@ class Thread<In, Out> {
   private settle(number: number, answer: Out | null): void {
     this.underWay.get(number)?.(answer);
     this.underWay.delete(number);
-    if (this.busy === 0) this.worker?.unref();
+    if (this.underWay.size === 0) this.worker?.unref();
   }
 }
 
@@ -94,8 +90,8 @@ export class Threads<In, Out> {
 
   /** Does a piece of work in the idlest thread. @returns null if the thread died: nobody knows how far it came */
   run(one: In): Promise<Out | null> {
-    const idlest = this.threads.reduce((least, other) => (other.busy < least.busy ? other : least));
-    return idlest.run(one);
+    const [idlest] = [...this.threads].sort((a, b) => a.underWay.size - b.underWay.size);
+    return idlest?.run(one) ?? Promise.resolve(null);
   }
 
   /** Ends the threads, whatever is under way. */

@@ -91,6 +91,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private readonly unstarted: L[] = [];
   /** Groups of which more may be due, the one first that has waited longest for a claim. */
   private readonly more = new Set<number>();
+  /** Groups that are being claimed of. */
+  private readonly claimedOf = new Set<number>();
   /** Groups that are being claimed of by themselves. */
   private readonly separate = new Set<number>();
   private filling = false;
@@ -187,13 +189,16 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     let keeps = 0;
     const isKept = groups.map((group) => {
       const before = planned.get(group) ?? 0;
-      // Rows that wait in the queue go first.
-      const isFree = isOpen && !this.more.has(group) && this.kept < concurrency;
-      if (!isFree || this.slots.roomFor(group) <= before) return false;
-      planned.set(group, before + 1);
-      this.kept += 1;
-      keeps += 1;
-      return true;
+      // Rows that wait in the queue go first, this one too if it is queued without a lease.
+      const isNext = !this.more.has(group) && !this.claimedOf.has(group);
+      const isFree = isOpen && isNext && this.kept < concurrency;
+      const isGiven = isFree && this.slots.roomFor(group) > before;
+      if (isGiven) {
+        planned.set(group, before + 1);
+        this.kept += 1;
+        keeps += 1;
+      } else if (isOpen) this.more.add(group);
+      return isGiven;
     });
     const take = (leases: L[]): void => {
       this.kept -= keeps;
@@ -265,6 +270,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     const requested = rooms.reduce((sum, { limit }) => sum + limit, 0);
     let leases: readonly L[] = [];
     this.slots.reserve(requested);
+    for (const { group } of rooms) this.claimedOf.add(group);
     try {
       ({ leases } = await this.take(async () => ({
         leases: await store.claim(rooms).finally(() => this.slots.reserve(-requested)),
@@ -276,6 +282,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       announce(null, this.now() + FAILED_AGAIN_MS);
     }
     for (const { group, limit } of rooms) {
+      this.claimedOf.delete(group);
       if (leases.filter((one) => one.group === group).length >= limit) this.more.add(group);
     }
   }

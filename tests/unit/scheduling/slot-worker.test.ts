@@ -674,7 +674,9 @@ describe('room for what a write queues under leases', () => {
     expect(ofOne.isKept.filter(Boolean)).toHaveLength(8);
     expect(slots.keepRoom([2]).isKept).toEqual([false]);
     ofOne.take([]);
-    expect(slots.keepRoom([2]).isKept).toEqual([true]);
+    // What was refused room waits in the queue, and goes before what comes after it.
+    expect(slots.keepRoom([2]).isKept).toEqual([false]);
+    expect(slots.keepRoom([3]).isKept).toEqual([true]);
   });
 
   it('is given back once, however often it is given back', () => {
