@@ -37,7 +37,7 @@ class Thread<In, Out> {
     return new Promise((resolve) => {
       this.last += 1;
       this.underWay.set(this.last, resolve);
-      // All of one turn of the event loop are one message, in which an object that they share is once.
+      // All of one turn of the event loop are one message.
       if (this.waiting.push([this.last, one]) === 1) setImmediate(() => this.handOver());
     });
   }
