@@ -6,7 +6,6 @@ interface ThreadOptions {
   workerData: unknown;
   /** A value for the threads, sent to each before its first work and when it has changed. */
   settings(): unknown;
-  /** Called with the reason when a thread died. */
   died(error: unknown): void;
 }
 

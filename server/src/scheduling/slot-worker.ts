@@ -10,8 +10,6 @@ import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from '
 const GROUPS_AT_ONCE = 32;
 /** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
-/** Each takes a few hundredths of a millisecond. */
-const STARTED_A_TURN = 8;
 /** The wait after a claim that failed. */
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
@@ -43,6 +41,8 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptio
   renewMs: number;
   /** How long one piece of work may take, in milliseconds. */
   longestMs: number;
+  /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
+  startsATurn: number;
   /** Does one piece of work. `null`: nothing to record, it is left to its lease. */
   perform(lease: L): Promise<Outcome | null>;
   judge(outcome: Outcome): Judgement;
@@ -385,7 +385,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
    */
   private start(): void {
     const late: L[] = [];
-    while (!this.stopping && this.startedThisTurn < STARTED_A_TURN) {
+    while (!this.stopping && this.startedThisTurn < this.options.startsATurn) {
       const lease = this.slots.takeNext();
       if (!lease) break;
       if (lease.leaseUntil - this.now() < this.options.reserveMs) {

@@ -175,6 +175,7 @@ export const createDeliveryHandler = (
     concurrencyPerGroup: options.concurrencyPerWebhook,
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
+    startsATurn: options.threads > 0 ? 8 : 1,
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),
