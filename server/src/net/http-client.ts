@@ -106,6 +106,10 @@ interface Outgoing extends EventEmitter {
 const makeRequest = (...args: unknown[]): ClientRequest =>
   Reflect.construct(ClientRequest, args) as ClientRequest;
 
+/** got names some forty options, which Node would copy three times for each request; these are set. */
+const makeSlimRequest: RequestFunction = (url, { agent, headers, method }) =>
+  makeRequest(url, { agent, headers, method });
+
 /** Tells the listener of a request and its answer: `end` or `error` once, and neither after `destroy`. */
 const follow = (request: Outgoing, listener: AnswerListener) => {
   let over = false;
@@ -198,7 +202,7 @@ const loadGot = async (): Promise<Got> => {
     decompress: false,
     throwHttpErrors: false,
     headers: { 'user-agent': DEFAULT_USER_AGENT },
-    request: makeRequest as RequestFunction,
+    request: makeSlimRequest,
   });
 };
 
@@ -206,7 +210,12 @@ const loadGot = async (): Promise<Got> => {
 export const openGot: OpenTransport = async (options) => {
   const got = await loadGot();
   // An instance for each kind of connection: an option that a request need not say costs it nothing.
-  const over = (agent: Agents): Got => got.extend({ agent });
+  const over = (agent: Agents): Got => {
+    const instance = got.extend({ agent, mutableDefaults: true });
+    // Options of a cache that nobody uses, by which all options of a request become a slow object.
+    instance.defaults.options.cacheOptions = {};
+    return instance;
+  };
   return transportOver(options, over, (instance, { url, headers, body }, listener) => {
     const stream = instance(url.href, { headers, body }) as unknown as Request;
     const sending = follow(stream, listener);

@@ -323,11 +323,8 @@ export class Queue {
   }
 
   protected leasedOf(row: Row): LeasedRow {
-    return {
-      ...this.queuedOf(row),
-      owner: String(row.owner),
-      leaseUntil: Number(row.leased_until),
-    };
+    const lease = { owner: String(row.owner), leaseUntil: Number(row.leased_until) };
+    return Object.assign(this.queuedOf(row), lease);
   }
 
   /** Runs a statement for each part of many, which their number bounds. @returns the answers */

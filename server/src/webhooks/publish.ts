@@ -212,10 +212,10 @@ const newRow = (tx: Tx, one: NewDelivery) => ({
 /** A delivery as it would be read back, under the lease that it was queued with. */
 const leasedFrom = (tx: Tx, one: NewDelivery, id: number): LeasedDelivery => {
   const { at, body, deliveryId, webhook } = one;
-  const row = { ...newRow(tx, one), extra_tries: 0, paused_ms: 0, error: null };
+  const row = { extra_tries: 0, paused_ms: 0, error: null, ...newRow(tx, one) };
   const text = typeof body === 'string' ? body : bodyOf(deliveryId, body);
   const lease = { id, group: webhook, owner: deliveryId, dueAt: at, leaseUntil: at + LEASE_MS };
-  return { ...lease, delivery: toQueued(row, text, false) };
+  return { delivery: toQueued(row, text, false), ...lease };
 };
 
 /**

@@ -217,7 +217,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     if (lost.length > 0) await this.endLostRows(lost, bodiless);
     return claimed.flatMap((lease) => {
       const delivery = found.get(lease.id);
-      return delivery ? { ...lease, delivery } : [];
+      return delivery ? { delivery, ...lease } : [];
     });
   }
 

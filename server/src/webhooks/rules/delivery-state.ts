@@ -106,15 +106,15 @@ export const afterAttempt = (
 ): NextState => {
   const { status, extraTries } = before;
   const tries = before.tries + 1;
-  const ended = { status, tries, extraTries, nextAttemptAt: null, counts: null };
-  if (ok) return { ...ended, status: 'sent', counts: 'sent' };
-  if (status !== 'pending') return ended;
+  const ended = { tries, extraTries, nextAttemptAt: null };
+  if (ok) return { status: 'sent', counts: 'sent', ...ended };
+  if (status !== 'pending') return { status, counts: null, ...ended };
   if (dueAt !== null && dueAt > at) {
-    return { ...ended, extraTries: (extraTries ?? 0) + 1, nextAttemptAt: dueAt };
+    return { status, tries, extraTries: (extraTries ?? 0) + 1, nextAttemptAt: dueAt, counts: null };
   }
   const pause = schedule[tries - (extraTries ?? 0) - 1];
-  if (pause === undefined) return { ...ended, status: 'failed', counts: 'failed' };
-  return { ...ended, nextAttemptAt: at + pause * 1000 };
+  if (pause === undefined) return { status: 'failed', counts: 'failed', ...ended };
+  return { status, tries, extraTries, nextAttemptAt: at + pause * 1000, counts: null };
 };
 
 /** A receiver may ask for a day at most; docs/receivers.md#asking-for-a-pause. */

@@ -255,7 +255,7 @@ export const withOwnHeaders = (
 ): Record<string, string> => {
   const names = Object.keys(free);
   const added = Object.entries(own).filter(([name]) => !has(names, name));
-  return { ...free, ...Object.fromEntries(added) };
+  return Object.assign({}, free, Object.fromEntries(added));
 };
 
 /** The values, and what follows the scheme in one such as `Bearer …`; as JSON has them, too. */

@@ -135,7 +135,7 @@ export const createDeliveryHandler = (
         ? interrupted(store.now())
         : await sender.attempt(delivery, decision, manual);
       // Nobody knows whether it was made: it comes again when its lease ends.
-      return result && { ...result, lease, webhook: decision };
+      return result && { lease, webhook: decision, ...result };
     }
     await (decision === 'module switched off' ? heldBack.hold(lease) : release(lease));
     if (decision === 'webhook deleted') {

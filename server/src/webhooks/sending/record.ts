@@ -39,11 +39,11 @@ const toAnswered = (one: MadeAttempt) => {
   const { answer } = one.attempt;
   const mayPause = answer?.status === 429 || answer?.status === 503;
   return {
-    ...one,
     /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
     pauseUntil: mayPause ? pauseUntil(answer.headers['retry-after'], one.endedAt) : null,
     /** The receiver said that it is gone for good. */
     isGone: answer?.status === 410,
+    ...one,
   };
 };
 
@@ -287,7 +287,7 @@ export const recordAttempts = async (
   const db = await app.db.current();
   const { batch, largest } = await db.statementSize();
   const outcomes = (await readAnswers(db, made)).map((one) => {
-    const outcome = { ...one, next: nextState(one, retryScheduleSeconds) };
+    const outcome = { next: nextState(one, retryScheduleSeconds), ...one };
     return bytesOfAttempt(outcome.attempt) * 2 > largest ? bare(outcome) : outcome;
   });
   const limits = { count: outcomes.length, bytes: batch };

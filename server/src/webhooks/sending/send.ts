@@ -102,12 +102,10 @@ export class Sender {
     const unlocked = unlock(this.app, row);
     const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
     const localAllowed = await isLocalAllowed(this.app, this.facts);
-    const posted = await this.make({
-      ...{ deliveryId, event, body, replayed, manual },
-      ...{ url, free, localAllowed, unlocked },
-    });
+    const own = { manual, url, free, localAllowed, unlocked };
+    const posted = await this.make({ deliveryId, event, body, replayed, ...own });
     if (posted) debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
-    return posted && { ...posted, endedAt: this.app.clock.now() };
+    return posted && { endedAt: this.app.clock.now(), ...posted };
   }
 
   /**
