@@ -4,7 +4,7 @@ import { labelsOf, visit } from '../lib/visit.mjs';
 const EVENT = 'bench.event';
 const SECONDS = 3;
 /** More than can be sent in that time. */
-const BACKLOG = 12_000;
+const BACKLOG = 40_000;
 
 /** A few seconds of requests. @returns their milliseconds. */
 const visitShortly = (options) => visit(options, (seconds) => seconds < SECONDS);

@@ -3,12 +3,14 @@ import {
   ClientRequest,
   Agent as HttpAgent,
   type IncomingMessage,
+  type RequestOptions,
   validateHeaderName,
   validateHeaderValue,
 } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { performance } from 'node:perf_hooks';
+import { urlToHttpOptions } from 'node:url';
 import type { Duplex, Readable } from 'node:stream';
 import type { Got, Request, RequestFunction } from 'got';
 import { isRecord } from '../runtime/text';
@@ -103,12 +105,11 @@ interface Outgoing extends EventEmitter {
  * one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the
  * name up by itself, so the address that it connects to is not the one that was judged.
  */
-const makeRequest = (...args: unknown[]): ClientRequest =>
-  Reflect.construct(ClientRequest, args) as ClientRequest;
-
-/** got names some forty options, which Node would copy three times for each request; these are set. */
-const makeSlimRequest: RequestFunction = (url, { agent, headers, method }) =>
-  makeRequest(url, { agent, headers, method });
+const makeRequest = (url: URL, { agent, headers, method }: RequestOptions): ClientRequest => {
+  const { protocol, hostname, port, path, auth } = urlToHttpOptions(url);
+  const request = { protocol, hostname, port, path, auth, agent, headers, method };
+  return Reflect.construct(ClientRequest, [request]) as ClientRequest;
+};
 
 /** Tells the listener of a request and its answer: `end` or `error` once, and neither after `destroy`. */
 const follow = (request: Outgoing, listener: AnswerListener) => {
@@ -202,7 +203,7 @@ const loadGot = async (): Promise<Got> => {
     decompress: false,
     throwHttpErrors: false,
     headers: { 'user-agent': DEFAULT_USER_AGENT },
-    request: makeSlimRequest,
+    request: makeRequest as RequestFunction,
   });
 };
 

@@ -20,6 +20,11 @@ interface Group<L> {
 const AHEAD_MS = 50;
 /** A group of which one row takes less is quick, in milliseconds. */
 const QUICK_MS = 40;
+/**
+ * Quick rows that may wait for a slot, times what may run at once. Each claim passes over all that is leased
+ * and not recorded yet, so few large ones cost less; a kill delays all that is claimed.
+ */
+const MOST_AHEAD = 4;
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
 /** A group that was asked to go slower may do twice as much after each of these without another such answer. */
@@ -61,7 +66,7 @@ export class GroupSlots<L extends Lease> {
   get wantsRows(): boolean {
     const isFull = this.running >= this.nodeCap;
     if (!isFull && this.ready.size === 0) return true;
-    return this.room >= this.nodeCap / 2 && !(isFull && this.ready.size >= this.nodeCap / 4);
+    return this.room >= (MOST_AHEAD * this.nodeCap) / 2 && !(isFull && this.ready.size >= this.nodeCap / 4);
   }
 
   private of(id: number): Group<L> {
@@ -85,7 +90,7 @@ export class GroupSlots<L extends Lease> {
     if (limit < cap || !ahead) return 0;
     if (tookMs === null) return cap;
     const used = Math.ceil((cap * AHEAD_MS) / Math.max(tookMs, 1));
-    return Math.max(cap, Math.min(used, this.nodeCap));
+    return Math.max(cap, Math.min(used, MOST_AHEAD * this.nodeCap));
   }
 
   /** True if a row takes so little time that a claim of the next ones would come late. */
@@ -94,9 +99,9 @@ export class GroupSlots<L extends Lease> {
     return tookMs !== null && tookMs < QUICK_MS;
   }
 
-  /** How many more rows may be claimed: of twice what may run, because a kill delays all that is claimed. */
+  /** How many more rows may be claimed. */
   get room(): number {
-    return Math.max(0, 2 * this.nodeCap - this.busy - this.reserved);
+    return Math.max(0, (1 + MOST_AHEAD) * this.nodeCap - this.busy - this.reserved);
   }
 
   /** Keeps room for what a claim may bring; given back with a negative number once it has ended. */
@@ -114,7 +119,8 @@ export class GroupSlots<L extends Lease> {
     const isEnough = group.waiting.length >= Math.max(group.limit, inAdvance) / 2;
     if (group.waiting.length > 0 && isEnough) return 0;
     // If many rows wait already, of whatever group, none is added but for slots that are free.
-    const ahead = this.waiting + planned < this.nodeCap ? inAdvance : 0;
+    const most = inAdvance > group.cap ? MOST_AHEAD * this.nodeCap : this.nodeCap;
+    const ahead = this.waiting + planned < most ? inAdvance : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
     const free = Math.max(0, Math.min(group.limit - group.running, left));
     const wanted = free + ahead - group.waiting.length;

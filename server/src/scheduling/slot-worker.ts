@@ -235,7 +235,9 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     const rooms: GroupRoom[] = [];
     if (this.stopping || !slots.wantsRows || this.recorder.isFull()) return rooms;
     const sharers = more.size > FEW_GROUPS ? Math.min(more.size, GROUPS_AT_ONCE) : 1;
-    const share = Math.max(1, Math.ceil(slots.room / sharers));
+    // A round of many groups would take long if each had much at once.
+    const shared = sharers > 1 ? Math.min(slots.room, 2 * this.options.concurrency) : slots.room;
+    const share = Math.max(1, Math.ceil(shared / sharers));
     // More are passed over only if the node is full, or if many groups wait for a claim of their own.
     const mostLooks = 2 * this.options.concurrency + GROUPS_AT_ONCE;
     let planned = 0;

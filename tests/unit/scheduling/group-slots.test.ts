@@ -99,17 +99,18 @@ describe('slots', () => {
       slots.finish(1, true, tookMs);
       return slots.roomFor(1);
     };
-    expect(roomAfter(5)).toBe(16 + 64);
+    expect(roomAfter(1)).toBe(16 + 4 * 64);
+    expect(roomAfter(5)).toBe(16 + 160);
     expect(roomAfter(25)).toBe(16 + 32);
     expect(roomAfter(500)).toBe(16 + 16);
   });
 
-  it('never have more rows claimed than twice the cap of the node, claims under way included', () => {
+  it('never have more rows waiting than four times the cap of the node, claims under way included', () => {
     const slots = new GroupSlots(10, 10);
-    slots.reserve(15);
+    slots.reserve(45);
     expect(slots.roomFor(1)).toBe(5);
-    slots.reserve(-15);
-    slots.add(rows(1, 20));
+    slots.reserve(-45);
+    slots.add(rows(1, 50));
     takeAll(slots);
     expect(slots.room).toBe(0);
     expect(slots.roomFor(2)).toBe(0);
