@@ -75,7 +75,11 @@ export const refuseForms = (app: App) => {
 /** How long requests that are under way may take when the site stops. */
 const DRAIN_MS = 10_000;
 
-const underWay = new WeakMap<Server, Set<ServerResponse>>();
+/** Requests that are under way on a server, and when the last one began, by `performance.now()`. */
+const underWay = new WeakMap<Server, { responses: Set<ServerResponse>; lastAt: number }>();
+
+/** A request that takes longer does so for other reasons than that the event loop is busy, in milliseconds. */
+const SHORT_MS = 20;
 
 const serverOf = (strapi: Core.Strapi): Server => strapi.server.httpServer as unknown as Server;
 
@@ -83,11 +87,20 @@ const serverOf = (strapi: Core.Strapi): Server => strapi.server.httpServer as un
 export const watchRequests = (strapi: Core.Strapi): void => {
   const server = serverOf(strapi);
   const responses = new Set<ServerResponse>();
-  underWay.set(server, responses);
-  server.prependListener('request', (_request, response) => {
+  const known = { responses, lastAt: 0 };
+  underWay.set(server, known);
+  server.prependListener('request', ({ headers }, response) => {
     responses.add(response);
+    // Nobody waits for what the site sends to itself.
+    if (!('x-service-delivery' in headers)) known.lastAt = performance.now();
     response.once('close', () => responses.delete(response));
   });
+};
+
+/** True while a request that has just come is being answered. */
+export const isAnswering = (strapi: Core.Strapi): boolean => {
+  const known = underWay.get(serverOf(strapi));
+  return Boolean(known?.responses.size) && performance.now() - (known?.lastAt ?? 0) < SHORT_MS;
 };
 
 /**
@@ -98,7 +111,7 @@ export const watchRequests = (strapi: Core.Strapi): void => {
 export const closeServer = async (strapi: Core.Strapi): Promise<void> => {
   const server = serverOf(strapi);
   if (!server.listening) return;
-  const responses = underWay.get(server) ?? new Set();
+  const { responses = new Set<ServerResponse>() } = underWay.get(server) ?? {};
   const close = (response: ServerResponse): void => {
     if (!response.headersSent) response.setHeader('Connection', 'close');
   };

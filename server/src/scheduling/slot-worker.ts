@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/queue';
@@ -10,6 +11,8 @@ import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from '
 const GROUPS_AT_ONCE = 32;
 /** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
+/** How long a busy worker makes way for somebody who is being answered, and then does not; milliseconds. */
+const MAKES_WAY_MS = 15;
 /** The wait after a claim that failed. */
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
@@ -43,6 +46,8 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptio
   longestMs: number;
   /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
   startsATurn: number;
+  /** True while this process answers somebody. */
+  isAnswering?(): boolean;
   /** Does one piece of work. `null`: nothing to record, it is left to its lease. */
   perform(lease: L): Promise<Outcome | null>;
   judge(outcome: Outcome): Judgement;
@@ -102,6 +107,10 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   /** Rows for which writes under way keep room. */
   private kept = 0;
   private startedThisTurn = 0;
+  /** Nothing starts until it has made way. */
+  private isHeld = false;
+  /** When it may make way again, on a clock that only goes forward. */
+  private makesWayFrom = 0;
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
     const { concurrency, concurrencyPerGroup, detached, limitsOf, name, renewMs } = options;
@@ -111,7 +120,10 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.logFault = createFaultLog(options.log);
     this.recorder = new Recorder({
       name,
-      record: (done) => this.record(done),
+      record: async (done) => {
+        await this.makeWay();
+        await this.record(done);
+      },
       logFault: this.logFault,
       onDone: (wasFull) => {
         if (wasFull) options.announce(null);
@@ -380,12 +392,38 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     }
   }
 
+  /** True while much is under way and somebody waits for this process to answer. */
+  private isInTheWay(): boolean {
+    const isBusy = this.slots.busy >= this.options.concurrency / 2;
+    const isDue = !this.stopping && performance.now() >= this.makesWayFrom;
+    return isBusy && isDue && (this.options.isAnswering?.() ?? false);
+  }
+
+  /** Waits while it is in somebody's way, half of the time at most. */
+  private async makeWay(): Promise<void> {
+    const until = performance.now() + MAKES_WAY_MS;
+    while (this.isInTheWay()) {
+      await sleep(1);
+      if (performance.now() >= until) this.makesWayFrom = until + MAKES_WAY_MS;
+    }
+  }
+
+  private start(): void {
+    if (this.isHeld) return;
+    if (!this.isInTheWay()) return this.startSome();
+    this.isHeld = true;
+    void this.makeWay().then(() => {
+      this.isHeld = false;
+      this.startSome();
+    });
+  }
+
   /**
    * Starts what is claimed and has a slot, a few pieces a turn of the event loop, so that the site's own
    * requests are served in between. Goes on until nothing more can start: what waited until too little
    * of its lease was left gives its slot back at once, and nobody else would offer it to the next one.
    */
-  private start(): void {
+  private startSome(): void {
     const late: L[] = [];
     while (!this.stopping && this.startedThisTurn < this.options.startsATurn) {
       const lease = this.slots.takeNext();

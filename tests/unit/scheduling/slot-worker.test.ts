@@ -118,6 +118,36 @@ describe('many groups with little to do each', () => {
   });
 });
 
+describe('a worker that could stand in the way of an answer', () => {
+  it('begins later where it is busy, and goes on although there is always one', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 60);
+    let claimedAt = 0;
+    let begunAt = 0;
+    const { worker } = start(queue, {
+      isAnswering: () => true,
+      onClaimed: () => void (claimedAt ||= performance.now()),
+      async perform(claimed) {
+        begunAt ||= performance.now();
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => open(queue).length === 0);
+    expect(begunAt - claimedAt).toBeGreaterThanOrEqual(14);
+  });
+
+  it('begins at once where it has little to do', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 3);
+    const isAnswering = jest.fn(() => true);
+    const { worker, performed } = start(queue, { isAnswering });
+    worker.wake();
+    await until(() => performed.length === 3);
+    expect(isAnswering).not.toHaveBeenCalled();
+  });
+});
+
 describe('waking', () => {
   it('is not needed for what a claim passed over, because somebody held it locked', async () => {
     const queue = createMemoryStore();

@@ -1,6 +1,7 @@
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import { padded, rowsOf } from '../../database/connection';
 import { repeated } from '../../database/dialects/shared';
+import { isAnswering } from '../../http/server';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/event-loop';
 import { debugEach, debugLog, isoTime } from '../../runtime/text';
@@ -175,6 +176,7 @@ export const createDeliveryHandler = (
     concurrencyPerGroup: options.concurrencyPerWebhook,
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
+    isAnswering: () => isAnswering(app.strapi),
     startsATurn: options.threads > 0 ? 8 : 1,
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
