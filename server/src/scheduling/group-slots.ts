@@ -66,7 +66,10 @@ export class GroupSlots<L extends Lease> {
   get wantsRows(): boolean {
     const isFull = this.running >= this.nodeCap;
     if (!isFull && this.ready.size === 0) return true;
-    return this.room >= (MOST_AHEAD * this.nodeCap) / 2 && !(isFull && this.ready.size >= this.nodeCap / 4);
+    return (
+      this.room >= (MOST_AHEAD * this.nodeCap) / 2 &&
+      !(isFull && this.ready.size >= this.nodeCap / 4)
+    );
   }
 
   private of(id: number): Group<L> {
