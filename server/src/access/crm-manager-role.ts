@@ -20,10 +20,7 @@ export const grantKey = ({ action, subject }: Grant): string =>
 export const grantsToOffer = <G extends Grant>(
   wanted: readonly G[],
   offered: readonly string[]
-): G[] => {
-  const known = new Set(offered);
-  return wanted.filter((grant) => !known.has(grantKey(grant)));
-};
+): G[] => wanted.filter((grant) => !offered.includes(grantKey(grant)));
 
 const CRM_MANAGER_CODE = 'switchboard-crm-manager';
 
@@ -37,10 +34,7 @@ interface RoleService {
   create(role: { name: string; code: string; description: string }): Promise<{ id: number }>;
   addPermissions(roleId: number, permissions: readonly Grant[]): Promise<unknown>;
   hooks: {
-    willResetSuperAdminPermissions: {
-      register(handler: Handler): unknown;
-      delete(handler: Handler): unknown;
-    };
+    willResetSuperAdminPermissions: Record<'register' | 'delete', (handler: Handler) => unknown>;
   };
 }
 

@@ -68,11 +68,7 @@ const prepareOnce = (connection: { prepare(sql: string): Prepared }, sql: string
  * Runs a statement of SQLite's, prepared once: the query builder would prepare it each time, which costs
  * many times what a small statement does. So only for statements of which there are few different ones.
  */
-const runOnSqlite = (
-  executor: Executor,
-  connection: unknown,
-  { sql, bindings }: Statement
-): unknown => {
+const runOnSqlite = (executor: Executor, connection: unknown, { sql, bindings }: Statement) => {
   try {
     const statement = prepareOnce(connection as Parameters<typeof prepareOnce>[0], sql);
     // SQLite knows no booleans, and its driver takes none.
@@ -145,10 +141,7 @@ const OVERHEAD = 64 * 1024;
  * on old servers) and close the connection, which costs the caller the transaction: so it has to be
  * known before. The others take whatever a text column holds.
  */
-export const readStatementSize = async (
-  executor: Executor,
-  client: string
-): Promise<StatementSize> => {
+export const readStatementSize = async (executor: Executor, client: string) => {
   if (client !== 'mysql') return { batch: MIB, largest: 128 * MIB };
   const [row] = rowsOf<{ n: number | string }>(
     await executor.raw('SELECT @@max_allowed_packet AS n')
@@ -160,10 +153,8 @@ export const readStatementSize = async (
 
 const ESCAPED = /[\0\b\t\n\r\u001a"'\\]/g;
 
-export const bytesInStatement = (text: string): number => {
-  const bytes = Buffer.byteLength(text);
-  return bytes + (text.match(ESCAPED)?.length ?? 0);
-};
+export const bytesInStatement = (text: string): number =>
+  Buffer.byteLength(text) + (text.match(ESCAPED)?.length ?? 0);
 
 export const bytesOf = (values: Readonly<Record<string, unknown>>): number => {
   let bytes = 0;
@@ -180,18 +171,17 @@ export const inParts = <T>(
   sizeOf: (item: T) => number
 ): T[][] => {
   const parts: T[][] = [];
-  let part: T[] = [];
   let bytes = 0;
   for (const item of items) {
     const size = sizeOf(item);
-    if (part.length > 0 && (part.length >= limits.count || bytes + size > limits.bytes)) {
-      parts.push(part);
-      part = [];
-      bytes = 0;
+    const part = parts.at(-1);
+    if (part && part.length < limits.count && bytes + size <= limits.bytes) {
+      part.push(item);
+      bytes += size;
+    } else {
+      parts.push([item]);
+      bytes = size;
     }
-    part.push(item);
-    bytes += size;
   }
-  if (part.length > 0) parts.push(part);
   return parts;
 };

@@ -394,11 +394,8 @@ export class Database {
 
   /** Runs `callback` after the current transaction commits, or at once where there is none. */
   afterCommit(callback: () => void): void {
-    if (!this.inTransaction()) {
-      callback();
-      return;
-    }
-    void this.transaction(async ({ onCommit }) => onCommit(callback));
+    if (this.inTransaction()) void this.transaction(async ({ onCommit }) => onCommit(callback));
+    else callback();
   }
 
   /**

@@ -93,13 +93,10 @@ const EVERY_MS = 60_000;
  * Logs errors of a loop. A database that is away fails everything again and again: of that, one line
  * at first and one a minute, with how many there were; any other error each time.
  */
-export const createFaultLog = (
-  log: { error(message: string): void },
-  now: () => number = Date.now
-): ((what: string, error: unknown) => void) => {
+export const createFaultLog = (log: { error(message: string): void }, now = Date.now) => {
   let lastAt = Number.NEGATIVE_INFINITY;
   let unsaid = 0;
-  return (what, error) => {
+  return (what: string, error: unknown): void => {
     if (isInfrastructureFault(error)) {
       if (now() - lastAt < EVERY_MS) {
         unsaid += 1;

@@ -12,10 +12,7 @@ export const SITE_TABLE = 'switchboard_site';
  */
 export const siteTable: PlainTable = {
   tableName: SITE_TABLE,
-  attributes: {
-    name: { type: 'string' },
-    value: { type: 'string' },
-  },
+  attributes: { name: { type: 'string' }, value: { type: 'string' } },
   indexes: [{ name: 'sb_site_name', columns: ['name'], type: 'unique' }],
 };
 

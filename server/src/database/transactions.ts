@@ -122,9 +122,7 @@ const watch = (
   given: Pick<Transaction, 'isFresh' | 'isOurs'>
 ): Transaction => {
   let settle = (_isCommitted: boolean): void => {};
-  const ended = new Promise<boolean>((resolve) => {
-    settle = resolve;
-  });
+  const ended = new Promise<boolean>((resolve) => (settle = resolve));
   const transaction: Transaction = { ...given, trx, lost: null, fault: null, ended };
   transactions.set(trx, transaction);
   const transactor = trx as unknown as Transactor;
@@ -264,9 +262,7 @@ export class Turn {
     const turn = new Turn(this.transaction, this);
     const before = this.last;
     let leave = (): void => {};
-    this.last = new Promise((resolve) => {
-      leave = resolve;
-    });
+    this.last = new Promise((resolve) => (leave = resolve));
     try {
       await before;
       if (!this.isOpen) throw rolledBack();

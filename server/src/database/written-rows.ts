@@ -172,10 +172,7 @@ export const lockWritten = async (
 };
 
 /** As `lockWritten`, the row too that a write names by its id. */
-export const writtenRows = async (
-  strapi: Core.Strapi,
-  event: WriteEvent
-): Promise<readonly WrittenRow[]> =>
+export const writtenRows = async (strapi: Core.Strapi, event: WriteEvent) =>
   (await lockWritten(strapi, event)) ??
   new Rows(strapi, event.model.uid).lockIds([idNamed(event.params.where) as number]);
 
@@ -295,10 +292,7 @@ export const listenToWrites = (
       return run('data' in params ? { ...params, data: copyOf(params.data) } : { ...params });
     });
   }
-  const { lifecycles } = strapi.db;
-  lifecycles.subscribe({ models: [...models], ...listeners } as unknown as Parameters<
-    typeof lifecycles.subscribe
-  >[0]);
+  strapi.db.lifecycles.subscribe({ models: [...models], ...listeners } as never);
 };
 
 /**
@@ -339,11 +333,7 @@ export const findInChunks = async <Row, Value = number>(
  * The documents that a condition matches as it is now, in chunks: memory does not grow with a bulk write.
  * For those that are about to be written; see `readNewest`.
  */
-export async function* documentIdsOf(
-  strapi: Core.Strapi,
-  uid: string,
-  params: Condition
-): AsyncGenerator<string[]> {
+export async function* documentIdsOf(strapi: Core.Strapi, uid: string, params: Condition) {
   let last = 0;
   for (;;) {
     const after = { id: { $gt: last } };

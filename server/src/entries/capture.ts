@@ -191,11 +191,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
   }
 
   /** The languages in which a draft is left: there an entry is unpublished, and in the others deleted. */
-  private async draftsLeft(
-    type: EntryType,
-    changes: Changes<TrackedDocument>,
-    after: Versions
-  ): Promise<Map<string, ReadonlySet<string | null>>> {
+  private async draftsLeft(type: EntryType, changes: Changes<TrackedDocument>, after: Versions) {
     const locales = new Map<string, Set<string | null>>();
     const gone = changes.filter(([id, { before }]) => isGone(before, after.get(id) ?? []));
     if (!type.draftAndPublish || gone.length === 0) return locales;

@@ -138,10 +138,7 @@ const LOST = {
 };
 
 /** How an import gets on, and the headings of its file. @throws NotFoundError (404) */
-export const readJob = async (
-  app: App,
-  id: number
-): Promise<{ job: ImportJob; headings: string[] }> => {
+export const readJob = async (app: App, id: number) => {
   const db = await app.db.current();
   const row = await firstOrNotFound<ImportRow>(db.table(IMPORTS_TABLE).where({ id }), 'Import');
   const { kind, made_by, started_at, finished_at } = row;
@@ -162,10 +159,7 @@ export const readJob = async (
 };
 
 /** Rows that were not imported, in the order in which they failed, some at a time. */
-export async function* rejectsOf(
-  app: App,
-  id: number
-): AsyncGenerator<{ line: number; message: string; cells: string[] }> {
+export async function* rejectsOf(app: App, id: number) {
   for (let after = 0; ;) {
     const db = await app.db.current();
     const rows = (await db

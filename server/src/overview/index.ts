@@ -93,9 +93,7 @@ const latestHealth = (app: App): Promise<HealthReport> => {
   const slot = app.part(latest);
   if (!slot.value || at - slot.value.at > SHARED_FOR_MS) {
     slot.value = { at, report: readHealth(app, app.clock.now()) };
-    slot.value.report.catch(() => {
-      delete slot.value;
-    });
+    slot.value.report.catch(() => delete slot.value);
   }
   return slot.value.report;
 };
@@ -121,7 +119,4 @@ const api = adminApi({
 });
 
 /** The admin panel's overview; it only reads, and only little, however long the log is. */
-export const overview: Feature = {
-  controllers: api.controllers,
-  routes: { admin: api.routes },
-};
+export const overview: Feature = { controllers: api.controllers, routes: { admin: api.routes } };

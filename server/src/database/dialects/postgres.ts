@@ -37,11 +37,7 @@ const unnested = (columns: readonly ValuesOfColumn[]): Statement => ({
  * One statement with an array a column, and one value for a column in which all rows are alike:
  * PostgreSQL takes half as many rows again in the same time.
  */
-const insertOfArrays = (
-  target: InsertTarget,
-  types: ColumnTypes,
-  rows: readonly InsertedRow[]
-): Statement => {
+const insertOfArrays = (target: InsertTarget, types: ColumnTypes, rows: readonly InsertedRow[]) => {
   const alike: SqlValue[] = [];
   const arrays: ValuesOfColumn[] = [];
   const selected = target.columns.map((column, at) => {
@@ -123,11 +119,7 @@ export const updateOfArrays = (
   };
 };
 
-const insertOf = async (
-  executor: Executor,
-  target: InsertTarget,
-  rows: readonly InsertedRow[]
-): Promise<Statement> => {
+const insertOf = async (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) => {
   const { sql, bindings } =
     rows.length === 1
       ? insertOfValues(target, rows)

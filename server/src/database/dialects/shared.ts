@@ -114,9 +114,7 @@ export const onConflict = (target: InsertTarget): string => {
 };
 
 /** Columns of a batch: those in which all rows get the same, and those in which each has its own. */
-export const splitColumns = (
-  rows: readonly RowUpdate[]
-): { alike: Record<string, SqlValue>; own: string[] } => {
+export const splitColumns = (rows: readonly RowUpdate[]) => {
   const alike: Record<string, SqlValue> = {};
   const own: string[] = [];
   for (const [column, value] of Object.entries(rows[0]?.set ?? {})) {

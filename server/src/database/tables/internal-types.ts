@@ -10,10 +10,7 @@ type Attribute = Record<string, unknown>;
  */
 
 /** Epoch milliseconds: a number to `strapi.documents`, a bigint to statements, on every database. */
-export const epoch = () => ({
-  type: 'integer' as const,
-  columnType: { type: 'bigInteger' },
-});
+export const epoch = () => ({ type: 'integer' as const, columnType: { type: 'bigInteger' } });
 
 export const now = () => ({ ...epoch(), default: () => Date.now() });
 

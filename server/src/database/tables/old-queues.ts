@@ -86,10 +86,7 @@ const dropOld = async (
  * Moves what an earlier version left in the log into the queue, once: at the first boot, before anybody
  * works on it. May be interrupted anywhere; the next boot goes on.
  */
-export const moveIntoQueue = async <Row extends { id: number }>(
-  app: App,
-  old: OldQueue<Row>
-): Promise<void> => {
+export const moveIntoQueue = async <Row extends { id: number }>(app: App, old: OldQueue<Row>) => {
   const last = old.columns.at(-1) as string;
   if (!(await app.strapi.db.getSchemaConnection().hasColumn(old.tableName, last))) return;
   const start = [{ name: old.name, value: '0' }];

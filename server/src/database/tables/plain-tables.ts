@@ -163,8 +163,7 @@ const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<voi
     );
   }
   const known = await indexNames();
-  for (const index of indexes) {
-    const { name, columns: over, type } = index;
+  for (const { name, columns: over, type } of indexes) {
     if (known.includes(name)) continue;
     await unlessMade(
       async () => (await indexNames()).includes(name),

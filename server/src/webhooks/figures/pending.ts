@@ -57,11 +57,7 @@ const havePending = async (db: Db, webhooks: readonly number[] | 'all'): Promise
 };
 
 /** Some of each, those first that the index has first: of what fails not the oldest over all causes. */
-const countOldest = async (
-  db: Db,
-  webhooks: readonly number[],
-  limit: number
-): Promise<CountRow[]> => {
+const countOldest = async (db: Db, webhooks: readonly number[], limit: number) => {
   const name = qualified({ name: DELIVERY_QUEUE_TABLE, schema: db.schema });
   const part = `SELECT * FROM (
       SELECT MAX(group_id) AS webhook_id, MAX(section) AS section, hour, COUNT(*) AS total,
@@ -92,10 +88,7 @@ const add = (pending: Pending, row: CountRow): void => {
  * most 10,000 unattempted deliveries of a webhook are looked at, the oldest, and at most 10,000 that
  * failed, and 100,000 in all where many have so many: then the counts are lower bounds.
  */
-export const countPending = async (
-  app: App,
-  webhooks: readonly number[] | 'all'
-): Promise<Map<number, Pending>> => {
+export const countPending = async (app: App, webhooks: readonly number[] | 'all') => {
   const counts = new Map<number, Pending>();
   const db = await app.db.current();
   const found = await havePending(db, webhooks);

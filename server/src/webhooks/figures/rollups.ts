@@ -58,11 +58,7 @@ const sums = (type: 'integer' | 'biginteger'): Record<string, Column> =>
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
   withoutId: true,
-  attributes: {
-    webhook_id: { type: 'integer' },
-    hour: { type: 'biginteger' },
-    ...sums('integer'),
-  },
+  attributes: { webhook_id: { type: 'integer' }, hour: { type: 'biginteger' }, ...sums('integer') },
   indexes: [
     { name: 'sb_rollup_webhook', columns: ['webhook_id', 'hour'], type: 'unique' },
     { name: 'sb_rollup_hour', columns: ['hour'] },
@@ -156,10 +152,7 @@ interface HoursQuery {
 }
 
 /** The counts of hours, oldest first. */
-export const readHours = async (
-  app: App,
-  { since, before, webhooks, sums = SUMS }: HoursQuery
-): Promise<Rollup[]> => {
+export const readHours = async (app: App, { since, before, webhooks, sums = SUMS }: HoursQuery) => {
   const query = rollups(await app.db.current())
     .where('hour', '>=', hourOf(since))
     .orderBy('hour');
@@ -219,9 +212,7 @@ export const removeRollupsOf = (app: App, webhook: number): Promise<void> =>
 /** The oldest hour that ended before a time, of all webhooks. @returns whether there was one. */
 export const removeOldestHour = async (app: App, before: number): Promise<boolean> => {
   const db = await app.db.current();
-  const [oldest] = (await rollups(db).min({ hour: 'hour' })) as {
-    hour: number | string | null;
-  }[];
+  const [oldest] = (await rollups(db).min({ hour: 'hour' })) as { hour: number | string | null }[];
   const hour = oldest?.hour ?? null;
   if (hour === null || Number(hour) + HOUR_MS > before) return false;
   await foldAll(app, { hour: Number(hour) });

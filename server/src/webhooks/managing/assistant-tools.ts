@@ -175,10 +175,7 @@ export const offerWebhookTools = (app: App): void => {
     run: async ({ include_foreign_text: foreign, ...input }) => {
       await requireOn();
       const { data, meta } = await readLog(app, parseInput(logQuery, asQuery(input)));
-      return findOutput.parse({
-        deliveries: data.map((one) => toFound(one, foreign)),
-        ...meta,
-      });
+      return findOutput.parse({ deliveries: data.map((one) => toFound(one, foreign)), ...meta });
     },
   });
 

@@ -1,13 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type {
-  CursorPage,
   Delivery,
   FailureCauses,
   FilterPreview,
-  FilterSample,
   ManagedWebhook,
-  Page,
   TestResult,
 } from '../../../../shared/contracts/webhooks';
 import { fieldError, idFromPath } from '../../http/validation';
@@ -72,7 +69,7 @@ export const listDeliveriesOf = async (
   app: App,
   webhook: number,
   { page, per_page, ...query }: DeliveriesQuery
-): Promise<Page<Delivery>> => {
+) => {
   await findWebhook(app, webhook);
   return listDeliveries(app, selectionOf({ ...query, webhook }), { page, per_page });
 };
@@ -81,10 +78,7 @@ export const listDeliveriesOf = async (
  * Over all webhooks, newest first; docs/contract-webhooks.md#the-log-of-deliveries.
  * @throws ValidationError (400) that names `cursor` if it is one of another search
  */
-export const readLog = async (
-  app: App,
-  { limit, cursor, ...query }: LogQuery
-): Promise<CursorPage<Delivery>> => {
+export const readLog = async (app: App, { limit, cursor, ...query }: LogQuery) => {
   await endLostDeliveries(app);
   return readDeliveries(app, selectionOf(query), { cursor, limit });
 };
@@ -105,11 +99,7 @@ export const getDelivery = async (app: App, given: string): Promise<Delivery> =>
  * Ends a delivery that waits or fails, as `failed` with the cause `skipped`, which counts for nothing
  * (docs/contract-webhooks.md#order), or unblocks later deliveries of its record.
  */
-export const moveDelivery = async (
-  app: App,
-  id: number,
-  action: 'skip' | 'release'
-): Promise<Delivery | Refused> => {
+export const moveDelivery = async (app: App, id: number, action: 'skip' | 'release') => {
   const changes = getDeliveryChanges(app);
   const unmoved = await (action === 'skip' ? changes.skip(id) : changes.letPass(id));
   if (unmoved === 'held') return UNDER_WAY;
@@ -214,11 +204,7 @@ const LATEST = 100;
 const SHOWN = 10;
 
 /** The example of the event that was named, or of each that the webhook asked for. */
-const examples = async (
-  app: App,
-  chosen: readonly string[],
-  event: string | undefined
-): Promise<Omit<FilterSample, 'matched'>[]> => {
+const examples = async (app: App, chosen: readonly string[], event: string | undefined) => {
   const named = event === undefined ? chosen : [event];
   return Object.entries(await declaredEvents(app))
     .filter(([name]) => name !== PING && (named.includes(name) || named.includes('*')))

@@ -179,8 +179,6 @@ export const replay = async (
   for await (const part of matchingEntries(app, webhook, range, boundary)) matching += part.length;
   if (isDry) return { matching };
   const filter: ReplayFilter = { webhook: webhook.id, ...range };
-  return begun(
-    app,
-    await insertRecovery(app, { kind: 'journal', filter, boundary, matching }, 'running')
-  );
+  const made = { kind: 'journal', filter, boundary, matching } as const;
+  return begun(app, await insertRecovery(app, made, 'running'));
 };

@@ -29,11 +29,7 @@ const NO_JOURNAL = new Refused(
 );
 
 /** A delivery as the caller may see it: a user who may send it again need not be allowed to read it. */
-const shownTo = async (
-  app: App,
-  ctx: Context,
-  delivery: Delivery | Refused
-): Promise<Delivery | Refused> => {
+const shownTo = async (app: App, ctx: Context, delivery: Delivery | Refused) => {
   if (delivery instanceof Refused || (await maySee(app, ctx, 'deliveries'))) return delivery;
   const request = { url: '', headers: {}, body: '' };
   return { ...delivery, subject: null, request, answer: null, attempts: [] };

@@ -40,12 +40,7 @@ const waitingItems = (db: Db, recovery: number): Knex.QueryBuilder =>
   recoveryItems(db).where({ recovery_id: recovery, state: 'waiting' });
 
 /** Items of a recovery and a webhook that wait, the oldest first. */
-const waitingOf = async (
-  db: Db,
-  recovery: number,
-  webhook: number,
-  limit: number
-): Promise<RecoveryItemRow[]> =>
+const waitingOf = async (db: Db, recovery: number, webhook: number, limit: number) =>
   (await waitingItems(db, recovery)
     .where({ webhook_id: webhook })
     .orderBy(['at', 'ref'])
@@ -93,11 +88,7 @@ const isToCollect = (row: RecoveryRow | undefined): boolean =>
   isOpen(row) && row?.collected_at === null;
 
 /** Notes how the first attempts ended of some items that are queued. @returns what is still untried */
-const settlePart = async (
-  tx: Tx,
-  queued: readonly RecoveryItemRow[],
-  changes: Changes
-): Promise<Untried[]> => {
+const settlePart = async (tx: Tx, queued: readonly RecoveryItemRow[], changes: Changes) => {
   const ids = queued.map(({ delivery_id: id }) => Number(id));
   const again = await readAgain(tx, ids);
   const hadSeveral = queued.flatMap(({ delivery_id: id, tries }) =>
@@ -335,12 +326,7 @@ export class RecoveryHandler implements GroupHandler {
   }
 
   /** Queues as much as may be untried at once, and announces its webhooks. @returns whether more waits */
-  private async queue(
-    tx: Tx,
-    row: RecoveryRow,
-    untried: readonly Untried[],
-    changes: Changes
-  ): Promise<boolean> {
+  private async queue(tx: Tx, row: RecoveryRow, untried: readonly Untried[], changes: Changes) {
     const recovery = Number(row.id);
     const { free, stuck } = await this.countUntried(tx, untried);
     // So many at most share what may be untried at once.

@@ -4,7 +4,6 @@ import { matchingDeliveries, subjectOf } from '../deliveries/log';
 import { type LogSelection, selectionOf } from '../deliveries/log-filter';
 import { bodyOf } from '../deliveries/messages';
 import { getDeliveryStore } from '../deliveries/store';
-import { type NewDelivery, queueDeliveries } from '../publish';
 import {
   createHeld,
   JOURNAL_TABLE,
@@ -15,7 +14,7 @@ import {
   REPLAYS_TABLE,
   wasSent,
 } from '../journal';
-import { textFor } from '../publish';
+import { type NewDelivery, queueDeliveries, textFor } from '../publish';
 import { uuidV7 } from '../../runtime/uuid-v7';
 import { type RecoveryItemRow, type RecoveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { toWebhook } from '../webhook';
@@ -23,7 +22,7 @@ import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
 /** Something that a recovery is to send. */
-export type FoundItem = Pick<RecoveryItemRow, 'ref' | 'webhook_id' | 'at' | 'delivery_id'>;
+type FoundItem = Pick<RecoveryItemRow, 'ref' | 'webhook_id' | 'at' | 'delivery_id'>;
 
 /** An item that is in the queue now. */
 interface QueuedItem {
