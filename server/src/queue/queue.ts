@@ -128,6 +128,11 @@ export interface Outcome {
 
 /** Entries of the index that one look for groups reads. */
 const LOOKED_AT_ONCE = 500;
+/**
+ * Leases of a group among which the first that ends is looked for; beyond that many the regular look finds
+ * it. Without a bound PostgreSQL expects to read all that waits, and compiles the query: 180 ms of 1,000,000.
+ */
+const LEASES_AT_ONCE = 2000;
 /** Later than anything is due. */
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
@@ -391,10 +396,14 @@ export class Queue {
     const now = this.now();
     const served = Object.entries(this.options.groups.where ?? {});
     const seen = this.options.groups.seen?.columns ?? '';
+    const before = `${name} WHERE state = ${READY} AND group_id = free.id
+      AND due_at < COALESCE(free.free_at, ${END_OF_TIME})`;
+    const some = `(SELECT leased_until FROM ${before} ORDER BY due_at, id LIMIT ${LEASES_AT_ONCE}) held`;
+    // MySQL does not let a query within FROM name what is outside of it.
+    const held = this.database.client === 'mysql' ? before : some;
     const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,${seen && ` ${seen},`}
         CASE WHEN free.free_at <= ? THEN NULL ELSE (
-          SELECT MIN(leased_until) FROM ${name}
-          WHERE state = ${READY} AND group_id = free.id AND due_at < COALESCE(free.free_at, ${END_OF_TIME})
+          SELECT MIN(leased_until) FROM ${held}
         ) END AS lease_ends
       FROM (
         SELECT found.id, found.looked_at, (
