@@ -23,6 +23,8 @@ interface QueueDialect {
    * a query locks nothing, and the first write of a transaction the whole database.
    */
   forUpdate: string;
+  /** A query within FROM may name what is outside of it. */
+  namesOuter: boolean;
   /**
    * A query for groups after a group that have ready rows, in the order of their ids: `id`, and
    * `looked_at`, how many entries of the index that took. These sum up to `limit` at most, and to less
@@ -76,6 +78,7 @@ const steppingThrough = (table: string, after: number, limit: number): Statement
 /** One statement: the rows are locked, those that somebody else is about to take are passed over. */
 const postgres: QueueDialect = {
   forUpdate: FOR_UPDATE,
+  namesOuter: true,
 
   groupsAfter: steppingThrough,
 
@@ -106,6 +109,7 @@ const NO_ROOM: GroupRoom = { group: 0, limit: 0 };
 /** There is one writer: nobody sees the rows between the inner query and the update. */
 const sqlite: QueueDialect = {
   forUpdate: '',
+  namesOuter: true,
 
   groupsAfter: steppingThrough,
 
@@ -131,6 +135,7 @@ const sqlite: QueueDialect = {
 /** No `UPDATE … RETURNING`: rows are locked, then written, in one short transaction. */
 const mysql: QueueDialect = {
   forUpdate: FOR_UPDATE,
+  namesOuter: false,
 
   /**
    * Neither server steps from group to group by a value that it has just found, and whether a grouping

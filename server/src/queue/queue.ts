@@ -399,8 +399,7 @@ export class Queue {
     const before = `${name} WHERE state = ${READY} AND group_id = free.id
       AND due_at < COALESCE(free.free_at, ${END_OF_TIME})`;
     const some = `(SELECT leased_until FROM ${before} ORDER BY due_at, id LIMIT ${LEASES_AT_ONCE}) held`;
-    // MySQL does not let a query within FROM name what is outside of it.
-    const held = this.database.client === 'mysql' ? before : some;
+    const held = this.dialect.namesOuter ? some : before;
     const sql = `SELECT free.id, free.looked_at, free.free_at, served.id AS served,${seen && ` ${seen},`}
         CASE WHEN free.free_at <= ? THEN NULL ELSE (
           SELECT MIN(leased_until) FROM ${held}
