@@ -102,8 +102,8 @@ export class Sender {
     const unlocked = unlock(this.app, row);
     const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
     const localAllowed = await isLocalAllowed(this.app, this.facts);
-    const own = { manual, url, free, localAllowed, unlocked };
-    const posted = await this.make({ deliveryId, event, body, replayed, ...own });
+    const request = { manual, url, free, localAllowed, unlocked };
+    const posted = await this.make({ deliveryId, event, body, replayed, ...request });
     if (posted) debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
     return posted && { endedAt: this.app.clock.now(), ...posted };
   }
