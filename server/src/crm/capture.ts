@@ -8,6 +8,7 @@ import {
   giveDocumentId,
   type HostWrite,
   inChunks,
+  insertedRows,
   listenToWrites,
   lockVersions,
   lockWritten,
@@ -19,9 +20,9 @@ import type { PlainTable } from '../database/tables/plain-tables';
 import { inTurn, openingFresh, readNewest } from '../database/transactions';
 import { errorText, isRecord } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
+import { subscribersOf } from '../webhooks/subscriptions';
 import {
   type Changes,
-  prefetching,
   silenced,
   UnitOfWork,
   UnitsOfWork,
@@ -106,11 +107,16 @@ interface TrackedChange {
   tags: boolean;
   /** The row as the write left it, where it need not be read again. */
   row: Entry | null;
+  /** What was given for a new row, if nothing has written to it since. */
+  inserted?: Data | null;
   /** Its state before could not be told (a computed field failed): no event is made up. */
   unknown: boolean;
 }
 
 const NEW = { before: null, row: null, unknown: false } as const;
+
+const linksTags = ({ source: { tags } }: WatchedSource, data: Data): boolean =>
+  tags !== null && (data[tags] ?? null) !== null;
 
 /** The possible changes of a write with such data; null data: anything. */
 const impactOf = (
@@ -120,7 +126,7 @@ const impactOf = (
 ): WriteImpact => {
   const { tags } = watched.source;
   if (!data || action !== 'update') {
-    return { action, keys: null, tags: tags !== null && (!data || (data[tags] ?? null) !== null) };
+    return { action, keys: null, tags: tags !== null && (!data || linksTags(watched, data)) };
   }
   const keys = new Set<string>(watched.computedKeys);
   for (const [name, value] of Object.entries(data)) {
@@ -242,8 +248,9 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       if (typeof data.documentId === 'string') {
         given.push(data.documentId);
       } else {
-        const { tags } = impactOf(watched, 'create', data);
-        changes.set(giveDocumentId(this.app.strapi, watched.uid, data), { ...NEW, tags });
+        const tags = linksTags(watched, data);
+        const id = giveDocumentId(this.app.strapi, watched.uid, data);
+        changes.set(id, { before: null, tags, row: null, unknown: false, inserted: null });
       }
     }
     if (given.length > 0) await this.trackGiven(watched, given);
@@ -328,7 +335,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const unread = [...new Set(documentIds)].filter((id) => {
       const change = changes.get(id);
       if (!change) return true;
-      change.row = null;
+      change.row = change.inserted = null;
       change.tags ||= reading.tags;
       return !isKnown(change, watched, reading);
     });
@@ -356,13 +363,30 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     if (!change || !result || this.compound || !watched.isOneRow || select) return;
     if (watched.relations.some((name) => (data[name] ?? null) !== null)) return;
     const row: Entry = { ...(result as Entry) };
-    for (const name of watched.relations) delete row[name];
+    for (const name of watched.relations) if (name in row) row[name] = undefined;
     change.row = row;
   }
 
+  /** Keeps what a write of many inserted, likewise. */
+  keepInserted(watched: WatchedSource, rows: readonly Data[]): void {
+    if (this.compound || !watched.isOneRow || watched.computedKeys.length > 0) return;
+    const changes = this.changesOf(watched);
+    for (const data of rows) {
+      const change = changes.get(String(data.documentId));
+      const isRelated = watched.relations.some((name) => (data[name] ?? null) !== null);
+      if (change && !isRelated) change.inserted = data;
+    }
+  }
+
   protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
-    const rows = new Map(changes.flatMap(([id, { row }]) => (row ? [[id, row] as const] : [])));
-    const unread = changes.map(([id]) => id).filter((id) => !rows.has(id));
+    const rows = new Map<string, Entry>();
+    const unread: string[] = [];
+    const insertedRow = insertedRows(this.app.strapi, watched.uid, watched.columns);
+    for (const [id, { row, inserted }] of changes) {
+      const known = row ?? (inserted ? insertedRow(inserted) : null);
+      if (known) rows.set(id, known);
+      else unread.push(id);
+    }
     if (unread.length > 0) {
       const reading = { keys: null, tags: changes.some(([, { tags }]) => tags) };
       const where = { documentId: { $in: unread } };
@@ -379,7 +403,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
     const about = events.map((event) => ({ ...event, subject: subjectOf(event) }));
-    await getPublisher(this.app).publish(about, subscriptions);
+    await getPublisher(this.app).publish(about, subscriptions, this);
   }
 
   private eventsOf(
@@ -460,7 +484,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const change = changes.get(id);
     const found = existingRecord(this.app, watched, row, reading);
     if (!change) return void changes.set(id, found);
-    change.row = null;
+    change.row = change.inserted = null;
     if (!change.before || !found.before) return;
     change.before = mergeBefore(change.before, found.before);
     change.tags ||= found.tags;
@@ -490,6 +514,11 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
   return relations.some(({ inverse }) => inverse !== null && data?.[inverse] !== undefined);
 };
 
+/** Whether somebody is sent an event of a write, or it is a new entry of a form; null: that has to be asked. */
+const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonly string[]) =>
+  sources.some(({ form }) => form !== null) ||
+  (subscribersOf(app).known(events)?.isAnySubscribed(events) ?? null);
+
 /**
  * Makes each write to a watched type a unit of work, in a transaction where it has none: the host runs
  * `strapi.db.query(uid).create()` and its like without one, and an event could be kept while its write
@@ -503,14 +532,16 @@ const wrapWrites = (app: App, plan: WatchPlan): void =>
     if (outer) return outer.include(run);
     const events = plan.eventsByUid.get(uid) ?? [];
     const sources = plan.byUid.get(uid) ?? [];
+    // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
+    // more than one statement, because it keeps derived columns up to date.
+    const isOwn = sources.some(({ source }) => source.own);
+    const known = knownHeard(app, sources, events);
+    if (known === false && !isOwn) return run();
+    const tracked = (write: CrmWrite): Promise<unknown> => write.run(() => run());
+    if (known) return writes.enter(new CrmWrite(app, false), events, tracked);
     return inTurn(app.strapi, () =>
       writes.enter(new CrmWrite(app, false), events, async (write) => {
-        // It may be a new entry of a form, or somebody subscribed.
-        const isForm = sources.some(({ form }) => form !== null);
-        if (isForm || (await write.isAnySubscribed(events))) return write.run(() => run());
-        // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
-        // more than one statement, because it keeps derived columns up to date.
-        const isOwn = sources.some(({ source }) => source.own);
+        if (await write.isAnySubscribed(events)) return tracked(write);
         return isOwn ? app.db.transaction(() => run()) : run();
       })
     );
@@ -538,14 +569,19 @@ const trackNamedDocument = async (
  * the host opens its transaction.
  */
 const wrapDocuments = (app: App, plan: WatchPlan): void =>
-  aroundCalls(app.strapi, async (call, run) => {
+  aroundCalls(app.strapi, (call, run) => {
     const sources = plan.byUid.get(call.uid) ?? [];
     const compound = plan.compound.has(call.uid) || (call.action === 'clone' && sources.length > 0);
     if (silenced.has(app) || !DOCUMENT_WRITES.has(call.action)) return run();
     if (!compound && sources.length === 0) return run();
     const events = plan.eventsByUid.get(call.uid) ?? [];
+    const isOwn = sources.some(({ source }) => source.own);
+    if (!compound && !isOwn && knownHeard(app, sources, events) === false) return run();
     return inTurn(app.strapi, () => {
-      if (!compound) return prefetching(app, events, () => openingFresh(run));
+      if (!compound) {
+        subscribersOf(app).prefetch(events);
+        return openingFresh(app.strapi, run);
+      }
       return inUnitOfWork(app, events, async (write) => {
         await trackNamedDocument(write, sources, call);
         return run();
@@ -555,26 +591,30 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
 
 /** Tracks what every write to a watched type is about to change, single and bulk, of any origin. */
 const watchWrites = (app: App, plan: WatchPlan): void => {
-  const beforeCreate = async (event: WriteEvent): Promise<void> => {
-    const write = writes.tracked;
-    if (!write) return;
+  const tracking =
+    (track: (write: CrmWrite, event: WriteEvent) => Promise<void>) =>
+    (event: WriteEvent): Promise<void> | void => {
+      const write = writes.tracked;
+      if (write) return track(write, event);
+    };
+  const beforeCreate = tracking(async (write, event) => {
     const rows = [event.params.data ?? []].flat() as Data[];
     for (const watched of plan.byUid.get(event.model.uid) ?? []) {
       await write.trackCreated(watched, rows);
     }
-    for (const row of rows) await write.trackRelated(plan, 'create', event, row);
-  };
-
-  const beforeChange =
-    (action: 'update' | 'delete') =>
-    async (event: WriteEvent): Promise<void> => {
-      const write = writes.tracked;
-      if (!write) return;
+    const related = plan.relatedBy.get(event.model.uid) ?? [];
+    for (const row of rows) {
+      const isRelated = related.some((name) => row[name] !== undefined);
+      if (isRelated) await write.trackRelated(plan, 'create', event, row);
+    }
+  });
+  const beforeChange = (action: 'update' | 'delete') =>
+    tracking(async (write, event) => {
       for (const watched of plan.byUid.get(event.model.uid) ?? []) {
         await write.trackMatching(watched, action, event);
       }
       await write.trackRelated(plan, action, event, (event.params.data ?? {}) as Data);
-    };
+    });
 
   listenToWrites(app.strapi, plan.uids, {
     beforeCreate,
@@ -582,6 +622,11 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
     afterCreate({ model, params, result }: WriteEvent & { result?: unknown }) {
       for (const watched of plan.byUid.get(model.uid) ?? []) {
         writes.tracked?.keepRow(watched, params as { data?: Data }, result);
+      }
+    },
+    afterCreateMany({ model, params }: WriteEvent) {
+      for (const watched of plan.byUid.get(model.uid) ?? []) {
+        writes.tracked?.keepInserted(watched, params.data as Data[]);
       }
     },
     beforeUpdate: beforeChange('update'),

@@ -45,7 +45,7 @@ export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as De
 interface Prepared {
   readonly reader: boolean;
   all(bindings: readonly unknown[]): unknown[];
-  run(bindings: readonly unknown[]): { changes: number };
+  run(bindings: readonly unknown[]): unknown;
 }
 
 /** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
@@ -107,21 +107,29 @@ export const runApart = (knex: Knex, statement: Statement): Promise<unknown> =>
       : rawStatement(knex, statement.sql, statement.bindings).connection(connection)
   );
 
-/** Runs a statement of SQLite's for each row of values. @returns how many rows each changed */
+/** The driver's answer to a statement that wrote rows. */
+interface Written {
+  changes: number;
+  lastInsertRowid: number | bigint;
+}
+
+/** Runs a statement of SQLite's that writes, for each row of values. */
 export const runForEach = async (
-  trx: Knex.Transaction,
+  executor: Executor,
   sql: string,
   rows: readonly (readonly Knex.RawBinding[])[]
-): Promise<number[]> => {
-  const changesOf = (answer: unknown): number => (answer as { changes: number }).changes;
-  if (isPrepared(trx)) {
-    return withConnection(trx, (connection) =>
-      rows.map((bindings) => changesOf(runOnSqlite(trx, connection, { sql, bindings })))
+): Promise<Written[]> => {
+  if (isPrepared(executor)) {
+    return withConnection(
+      executor as Knex,
+      (connection) =>
+        rows.map((bindings) => runOnSqlite(executor, connection, { sql, bindings })) as Written[]
     );
   }
-  const changed: number[] = [];
-  for (const bindings of rows) changed.push(changesOf(await rawStatement(trx, sql, bindings)));
-  return changed;
+  const answers: Written[] = [];
+  for (const bindings of rows)
+    answers.push((await rawStatement(executor, sql, bindings)) as Written);
+  return answers;
 };
 
 /** The capacity of one statement, in bytes of values. */

@@ -6,7 +6,6 @@ import {
   bytesOf,
   type Executor,
   inParts,
-  padded,
   rawStatement,
   readStatementSize,
   rowsOf,
@@ -22,16 +21,14 @@ import {
   type Conflict,
   type Dialect,
   type FollowUp,
-  followUpOf,
   type InsertedRow,
   type InsertTarget,
-  repeated,
   type RowUpdate,
 } from './dialects/shared';
 import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
-import { inTurn, openingOurs } from './transactions';
+import { currentTrx, inTurn, openingOurs } from './transactions';
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
@@ -148,32 +145,10 @@ export class Db {
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
     await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
-      const made = this.dialect.insertForIds
-        ? await this.dialect.insertForIds(this.knex, target, part, followUp)
-        : await this.insertAndRead(target, part, followUp);
-      for (const [key, id] of made) ids.set(key, id);
+      const made = await this.dialect.insertForIds(this.knex, target, part, followUp);
+      for (const { id, document_id: key } of made) ids.set(key, Number(id));
     });
     return ids;
-  }
-
-  private async insertAndRead(
-    target: InsertTarget,
-    rows: readonly (InsertedRow & { document_id: string })[],
-    followUp: FollowUp | undefined
-  ): Promise<[string, number][]> {
-    await this.dialect.insert(this.knex, target, rows);
-    const keys = rows.map(({ document_id: key }) => key);
-    const found = (await this.table(target.name)
-      .select('id', 'document_id')
-      .whereIn('document_id', keys)) as { id: number | string; document_id: string }[];
-    if (followUp) {
-      const ids = padded(found.map(({ id }) => Number(id)));
-      // MySQL locks every row that it reads, and of a small table it would read all: others' new rows too.
-      const byKey = this.client === 'mysql' ? 'FORCE INDEX (PRIMARY)' : '';
-      const made = `${target.name} made ${byKey} WHERE id IN (${repeated('?', ids.length)})`;
-      await this.prepared({ sql: followUpOf(followUp, this.schema, made), bindings: ids });
-    }
-    return found.map(({ id, document_id: key }) => [key, Number(id)]);
   }
 
   /**
@@ -280,7 +255,7 @@ export class Database {
   /** The transaction of the current asynchronous context, or the pool where there is none. */
   async current(): Promise<Db> {
     if (!this.inTransaction()) return this.pool;
-    return new Db((await this.strapi.db.transaction()).get(), this);
+    return new Db(currentTrx(this.strapi) ?? (await this.strapi.db.transaction()).get(), this);
   }
 
   /**

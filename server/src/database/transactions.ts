@@ -64,9 +64,11 @@ interface HostTools {
 }
 
 const turns = new AsyncLocalStorage<Turn>();
-const opening = new AsyncLocalStorage<{ isOurs: boolean }>();
+const freshly = new AsyncLocalStorage<true>();
 const newest = new AsyncLocalStorage<true>();
 const transactions = new WeakMap<object, Transaction>();
+/** True while the plugin calls the host's `transaction`, which looks at it at once. */
+let isOpeningOurs = false;
 
 /** Errors after which MySQL and MariaDB have rolled back the transaction, not the statement alone. */
 const ENDS_TRANSACTION = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD']);
@@ -189,8 +191,8 @@ export class Turn {
   /** false: nothing more begins in it. */
   isOpen = true;
   private isUndone = false;
-  /** Ends with the last one that takes a turn in this one. */
-  private last: Promise<void> = Promise.resolve();
+  /** Ends with the last one that takes a turn in this one; null: none does. */
+  private last: Promise<void> | null = null;
 
   /** @param transaction null: there is none, and nobody has to wait */
   constructor(
@@ -200,21 +202,7 @@ export class Turn {
 
   /** Resolves when all that was begun in it has ended, also what began meanwhile. */
   async ended(): Promise<void> {
-    for (;;) {
-      const { last } = this;
-      await last;
-      if (this.last === last) return;
-    }
-  }
-
-  /** As `ended`, and lets nothing more begin in it from that very moment on. */
-  private async close(): Promise<void> {
-    let last: Promise<void> | null = null;
-    while (last !== this.last) {
-      last = this.last;
-      await last;
-    }
-    this.isOpen = false;
+    while (this.last) await this.last;
   }
 
   /** Lets nothing more begin in it, nor follow its commit. To be called before the database goes back. */
@@ -243,7 +231,9 @@ export class Turn {
   async whole<T>(work: () => T | Promise<T>): Promise<T> {
     try {
       const result = await turns.run(this, work);
-      await this.close();
+      while (this.last) await this.last;
+      // From this very moment on nothing more begins in it.
+      this.isOpen = false;
       if (this.doom) throw rolledBack(this.doom);
       return result;
     } finally {
@@ -262,14 +252,17 @@ export class Turn {
     const turn = new Turn(this.transaction, this);
     const before = this.last;
     let leave = (): void => {};
-    this.last = new Promise((resolve) => (leave = resolve));
+    const own = new Promise<void>((resolve) => (leave = resolve));
+    this.last = own;
     try {
-      await before;
+      if (before) await before;
       if (!this.isOpen) throw rolledBack();
       return await turns.run(turn, () => work(turn));
     } finally {
-      await turn.close();
+      while (turn.last) await turn.last;
+      turn.isOpen = false;
       if (turn.doom && !turn.isUndone) this.doom ??= turn.doom;
+      if (this.last === own) this.last = null;
       leave();
     }
   }
@@ -282,6 +275,10 @@ const currentTurn = (strapi: Core.Strapi): Turn | null => {
   while (turn?.parent && !turn.isOpen) turn = turn.parent;
   return turn;
 };
+
+/** The query builder's transaction of the context, where it is known at once. */
+export const currentTrx = (strapi: Core.Strapi): Knex.Transaction | null =>
+  currentTurn(strapi)?.transaction?.trx ?? null;
 
 /**
  * Runs what was to follow a commit. Nobody waits for it, so that its rejection would end the process: the
@@ -342,13 +339,14 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
   }) as object;
 
   db.transaction = async (work) => {
+    const isOurs = isOpeningOurs;
+    isOpeningOurs = false;
     if (strapi.db.inTransaction()) {
       const tools = parts.get(currentTurn(strapi)?.transaction as Transaction);
       return work && tools ? work(tools) : open.call(db, work);
     }
-    const opened = opening.getStore();
-    const isFresh = db.dialect.client === 'mysql' && opened !== undefined;
-    const given = { isFresh, isOurs: opened?.isOurs ?? false };
+    const isFresh = db.dialect.client === 'mysql' && (isOurs || freshly.getStore() === true);
+    const given = { isFresh, isOurs };
     const host = isFresh ? fresh : db;
     if (!work) {
       const handle = (await open.call(host)) as { get(): Knex.Transaction };
@@ -373,11 +371,19 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
   };
 };
 
-/** Makes a transaction that `work` opens first one of the plugin's: with fresh reads on MySQL. */
-export const openingOurs = <T>(work: () => T): T => opening.run({ isOurs: true }, work);
+/** Makes the transaction that `open` begins at once one of the plugin's: with fresh reads on MySQL. */
+export const openingOurs = <T>(open: () => T): T => {
+  isOpeningOurs = true;
+  try {
+    return open();
+  } finally {
+    isOpeningOurs = false;
+  }
+};
 
-/** As `openingOurs`, for a transaction that the host opens in `work` in any case. */
-export const openingFresh = <T>(work: () => T): T => opening.run({ isOurs: false }, work);
+/** Gives transactions that the host opens in `work`, sooner or later, fresh reads on MySQL. */
+export const openingFresh = <T>(strapi: Core.Strapi, work: () => T): T =>
+  strapi.db.dialect.client === 'mysql' ? freshly.run(true, work) : work();
 
 /**
  * Runs `work` so that it reads what is committed now. On MySQL a transaction goes on reading what was

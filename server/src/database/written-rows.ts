@@ -356,6 +356,55 @@ export const giveDocumentId = (strapi: Core.Strapi, uid: string, data: Record<st
   return id;
 };
 
+const TEXT_TYPES = 'string text richtext email uid enumeration'.split(' ');
+const SURROGATE = /[\ud800-\udfff]/;
+
+/** True if what is given for a column is what is read back of it, as JSON has it. */
+const isKept = (type: string, value: unknown): boolean => {
+  if (value === null) return true;
+  if (TEXT_TYPES.includes(type)) return typeof value === 'string' && !SURROGATE.test(value);
+  if (type === 'integer') return Number.isSafeInteger(value);
+  if (type === 'boolean') return typeof value === 'boolean';
+  if (type === 'datetime') return value instanceof Date && value.getTime() >= 0;
+  return type === 'json' && (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype);
+};
+
+interface ColumnShape {
+  type: string;
+  default?: unknown;
+  column?: { defaultTo?: unknown };
+}
+
+/** A column, and what it gets where nothing is given; undefined: that cannot be told. */
+type Kept = readonly [name: string, type: string, absent: null | undefined];
+
+const keptColumns = (strapi: Core.Strapi, uid: string, names: readonly string[]): Kept[] => {
+  const { attributes } = strapi.db.metadata.get(uid);
+  return names.map((name) => {
+    const { type, default: value, column } = attributes[name] as ColumnShape;
+    const isEmpty = value === undefined && column?.defaultTo === undefined;
+    return [name, type, isEmpty ? null : undefined];
+  });
+};
+
+/**
+ * Tells of rows that were just inserted what some columns have.
+ * @returns a function that tells it of one row, by what was given for it; null: it has to be read
+ */
+export const insertedRows = (strapi: Core.Strapi, uid: string, names: readonly string[]) => {
+  // It may be set to cut what is too long.
+  const columns = strapi.db.dialect.client === 'mysql' ? null : keptColumns(strapi, uid, names);
+  return (data: Params): Params | null => {
+    const row: Params = { documentId: data.documentId };
+    for (const [name, type, absent] of columns ?? []) {
+      const value = data[name] === undefined ? absent : data[name];
+      if (value === undefined || !isKept(type, value)) return null;
+      row[name] = value;
+    }
+    return columns && row;
+  };
+};
+
 /** True if a document of a type has a row for each of its languages. */
 export const isLocalized = (strapi: Core.Strapi, uid: string): boolean => {
   const { pluginOptions } = strapi.contentTypes[uid as UID.ContentType] as {

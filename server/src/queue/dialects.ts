@@ -128,7 +128,7 @@ const sqlite: QueueDialect = {
       `DELETE FROM ${table} WHERE id = ? AND owner = ?`,
       leases.map(({ id, owner }) => [id, owner])
     );
-    return leases.flatMap(({ id }, at) => (changed[at] === 1 ? id : []));
+    return leases.flatMap(({ id }, at) => (changed[at]?.changes === 1 ? id : []));
   },
 };
 

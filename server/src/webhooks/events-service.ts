@@ -31,9 +31,8 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
   if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
     let calls: Promise<void> | undefined;
-    await publisher.publish([{ event, data }], undefined, (telling) => {
-      calls = telling;
-    });
+    const telling = (handlers: Promise<void>): void => void (calls = handlers);
+    await publisher.publish([{ event, data }], undefined, { telling });
     await calls;
     return;
   }

@@ -8,7 +8,7 @@ import type { SentEvent } from '../hooks';
 import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime, isRecord } from '../runtime/text';
-import { TimeSlice } from '../runtime/event-loop';
+import { OneAhead, TimeSlice } from '../runtime/event-loop';
 import { queuedLine } from './debug-lines';
 import {
   bodyOf,
@@ -123,20 +123,28 @@ export interface EventToPublish {
   exceptWebhook?: number;
 }
 
-/** Freezes an event: its envelope but for the delivery's id (docs/contract-webhooks.md#envelope). */
-const freezeMessage = (
-  app: App,
-  { event, text }: SentEvent,
-  at: number,
-  deliveries = 1
-): SharedMessage => {
-  const head = JSON.stringify({
-    event,
-    created_at: isoTime(at),
-    site: app.strapi.config.get('server.absoluteUrl') ?? app.strapi.config.get('server.url') ?? '',
-  });
-  return { event, at, frame: head.slice(1, -1), data: text, deliveries, id: null };
-};
+/** Freezes events of one moment, each but for the delivery's id (docs/contract-webhooks.md#envelope). */
+class Freezer {
+  private readonly frames = new Map<string, string>();
+
+  constructor(
+    private readonly app: App,
+    private readonly at: number
+  ) {}
+
+  freeze({ event, text }: SentEvent, deliveries = 1): SharedMessage {
+    const frame = this.frames.get(event) ?? this.frameOf(event);
+    return { event, at: this.at, frame, data: text, deliveries, id: null };
+  }
+
+  private frameOf(event: string): string {
+    const { config } = this.app.strapi;
+    const site = config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
+    const frame = JSON.stringify({ event, created_at: isoTime(this.at), site }).slice(1, -1);
+    this.frames.set(event, frame);
+    return frame;
+  }
+}
 
 /**
  * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
@@ -145,7 +153,7 @@ const freezeMessage = (
 export const freezeEnvelope = (
   app: App,
   { deliveryId, event, at, data }: { deliveryId: string; event: string; at: number; data: unknown }
-): string => bodyOf(deliveryId, freezeMessage(app, { event, text: jsonOf(data ?? {}) }, at));
+): string => bodyOf(deliveryId, new Freezer(app, at).freeze({ event, text: jsonOf(data ?? {}) }));
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */
 export interface NewDelivery {
@@ -286,6 +294,11 @@ export const queueDeliveries = async (
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
 
+interface Publishing {
+  telling?: (calls: Promise<void>) => void;
+  statements?: OneAhead;
+}
+
 type UnfitFilterHandler = (app: App) => Promise<void>;
 
 const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
@@ -326,13 +339,14 @@ export class Publisher {
    * after the commit.
    * @param subscriptions of a caller that has asked about these events in this transaction
    * @param telling gets a promise that resolves once handlers were called; never if the transaction rolls back
+   * @param statements of the write, which the caller waits for
    * @returns the number of deliveries
    * @throws the database's error
    */
   async publish(
     events: readonly EventToPublish[],
     subscriptions?: Subscriptions,
-    telling: (calls: Promise<void>) => void = () => {}
+    { telling = () => {}, statements }: Publishing = {}
   ): Promise<number> {
     if (events.length === 0) return 0;
     const { app } = this;
@@ -343,7 +357,9 @@ export class Publisher {
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(app.strapi, () => this.queue(events, known, onListened));
+        const queued = await inTurn(app.strapi, () =>
+          this.queue(events, known, onListened, statements)
+        );
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(events.length);
         return queued;
@@ -359,7 +375,8 @@ export class Publisher {
   private queue(
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    onListened: (listened: readonly SentEvent[]) => void
+    onListened: (listened: readonly SentEvent[]) => void,
+    shared: OneAhead | undefined
   ): Promise<number> {
     const { store } = this;
     return this.app.db.transaction(async (tx) => {
@@ -369,6 +386,9 @@ export class Publisher {
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
+      const freezer = new Freezer(this.app, at);
+      const own = new OneAhead();
+      const statements = shared ?? own;
       const listened: SentEvent[] = [];
       const debug = debugLog(this.app.strapi);
       const said: string[] = [];
@@ -377,15 +397,19 @@ export class Publisher {
       let entries: JournalEntry[] = [];
       let characters = 0;
       let counted: SharedMessage | null = null;
+      // A database server writes them while the next ones are frozen.
       const flush = async (): Promise<void> => {
-        if (work.length > 0) await queueDeliveries(store, tx, work);
-        for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
-        if (entries.length > 0) await insertEntries(tx, entries);
-        if (debug) said.push(...work.map(queuedLine));
-        queued += work.length;
-        work = [];
-        entries = [];
-        characters = 0;
+        const [deliveries, kept] = [work, entries];
+        [work, entries, characters] = [[], [], 0];
+        queued += deliveries.length;
+        if (debug) said.push(...deliveries.map(queuedLine));
+        await statements.begin(async () => {
+          // Earlier ones of this write go first.
+          for (const one of deliveries) one.isFree &&= !waiting.has(one.webhook);
+          if (deliveries.length > 0) await queueDeliveries(store, tx, deliveries);
+          for (const { isLeased, webhook } of deliveries) if (!isLeased) waiting.add(webhook);
+          if (kept.length > 0) await insertEntries(tx, kept);
+        });
       };
       for (const entry of events) {
         const event = this.serialised(entry);
@@ -397,7 +421,7 @@ export class Publisher {
           .filter(({ id }) => id !== exceptWebhook);
         // The one that must not have it is not sent it from the journal either.
         const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
-        for await (const { webhook, body, shared } of this.freeze(event, subscribers, at)) {
+        for await (const { webhook, body, shared } of this.freeze(event, subscribers, freezer)) {
           const length = body.frame.length + body.data.length;
           if (!fits(body, largest)) {
             const reason = `its body of ${length} characters is too large`;
@@ -415,19 +439,20 @@ export class Publisher {
             isTest: false,
             subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
-            // Earlier ones of this write go first.
-            isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
+            isFree: store.limits.isFree(webhook),
           });
           webhooks.set(webhook.id, webhook);
           sentTo.push(webhook.id);
           if (!shared || body !== counted) characters += length;
           counted = body;
           // Not all of a bulk write at once: memory must not follow the number of its rows.
-          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
-          if (slice.isOver()) await slice.next();
+          if (work.length >= ROWS_AT_ONCE || characters >= batch) {
+            await flush();
+            await slice.next();
+          } else if (slice.isOver()) await slice.next();
         }
         if (!subscriptions.isJournaled(event.event)) continue;
-        const message = freezeMessage(this.app, event, at);
+        const message = freezer.freeze(event);
         if (fits(message, largest)) {
           entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
           characters += message.frame.length + message.data.length;
@@ -440,6 +465,7 @@ export class Publisher {
         if (slice.isOver()) await slice.next();
       }
       await flush();
+      await own.ended();
       // Deliveries that are rolled back were never queued.
       if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
       tx.onCommit(() => {
@@ -459,7 +485,7 @@ export class Publisher {
   private async *freeze(
     serialised: SentEvent,
     subscribers: readonly Webhook[],
-    at: number
+    freezer: Freezer
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
     const { event, text } = serialised;
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
@@ -478,7 +504,7 @@ export class Publisher {
         if (data === text) alike.push(webhook);
         else if (data !== null) {
           const own = alike === thinned ? thinText(event, data) : data;
-          const body = freezeMessage(this.app, { event, text: own }, at);
+          const body = freezer.freeze({ event, text: own });
           yield { webhook, body, shared: false };
         }
       } catch (error) {
@@ -494,7 +520,7 @@ export class Publisher {
     for (const alike of [same, thinned]) {
       if (alike.length === 0) continue;
       const said = alike === thinned ? thinText(event, text) : text;
-      const body = freezeMessage(this.app, { event, text: said }, at, alike.length);
+      const body = freezer.freeze({ event, text: said }, alike.length);
       for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
     }
   }

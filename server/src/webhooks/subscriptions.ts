@@ -3,6 +3,7 @@ import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/shared';
+import { currentTrx } from '../database/transactions';
 import { inChunks } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { enabledModules, storedModules } from '../modules/modules';
@@ -56,6 +57,10 @@ export class Subscriptions {
     return (
       this.isListenedTo(event) || this.isJournaled(event) || this.subscribersOf(event).length > 0
     );
+  }
+
+  isAnySubscribed(events: readonly string[]): boolean {
+    return events.some((event) => this.isSubscribed(event));
   }
 }
 
@@ -189,7 +194,7 @@ export interface Mark {
 export interface SubscriptionQuery extends Mark {
   readonly events: readonly string[];
   readonly answer: Promise<Subscriptions>;
-  isAnswered?: boolean;
+  found?: Subscriptions;
   isRefreshing?: boolean;
 }
 
@@ -235,43 +240,42 @@ export class Subscribers {
    * Looks up the subscribers of these events for a write that is about to open its transaction: from memory, or on a
    * connection of its own. On a database server that answer is there when the host has checked the write's data, a
    * round trip sooner. Never within a transaction: a holder of a connection must not wait for another one.
-   * @returns null if no other process delays its answers for this memory
+   * @returns null there, and if no other process delays its answers for this memory
    */
   prefetch(events: readonly string[]): SubscriptionQuery | null {
+    if (this.app.db.inTransaction()) return null;
     const recalled = this.recall(events);
     if (recalled || performance.now() > this.rememberUntil) return recalled;
     const query = this.queryApart(events);
-    this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
+    this.queries.set(this.keyOf(events), query);
     return query;
+  }
+
+  /** As `current`, where the answer is in memory; null: it is not. */
+  known(events: readonly string[]): Subscriptions | null {
+    const { strapi, db } = this.app;
+    const trx = db.inTransaction() ? currentTrx(strapi) : db.pool.knex;
+    return trx && !changing.has(trx) ? (this.recall(events)?.found ?? null) : null;
   }
 
   /**
    * The subscribers of these events: as a query within the last half second found them, or as the current
    * transaction sees them if it has changed webhooks itself.
-   * @param prefetched the query from before the transaction was opened
    */
-  async current(
-    events: readonly string[],
-    prefetched: SubscriptionQuery | null = null
-  ): Promise<Subscriptions> {
+  async current(events: readonly string[]): Promise<Subscriptions> {
     const { app } = this;
+    const known = this.known(events);
+    if (known) return known;
     const db = await app.db.current();
-    const isFresh = prefetched !== null && this.isFresh(prefetched, events);
-    const ahead = isFresh ? prefetched : this.recall(events);
-    // Another write's query may wait for the connection that this transaction holds.
-    const isAtHand = ahead === prefetched || ahead?.isAnswered === true;
-    const known = isAtHand && !changing.has(db.knex) ? ahead : null;
-    const wanted = known?.events ?? events;
-    const ask = () => load(app, wanted, (statement) => db.prepared(statement));
-    if (!app.db.inTransaction())
-      return (known ?? this.prefetch(events))?.answer.catch(ask) ?? ask();
+    const ask = () => load(app, events, (statement) => db.prepared(statement));
+    // Within a transaction another write's query may wait for the connection that this one holds.
+    if (!app.db.inTransaction()) return this.prefetch(events)?.answer.catch(ask) ?? ask();
 
     const answers = byTransaction.get(db.knex) ?? [];
     const same = answers.find((one) => this.isFresh(one, events));
     if (same) return same.answer;
-    const answer = known?.answer.catch(ask) ?? ask();
-    const { at, revision } = known ?? this.mark();
-    byTransaction.set(db.knex, [...answers, { events: wanted, answer, at, revision }]);
+    const answer = ask();
+    byTransaction.set(db.knex, [...answers, { events, answer, ...this.mark() }]);
     return answer;
   }
 
@@ -285,9 +289,13 @@ export class Subscribers {
     return isRecent && events.every((event) => query.events.includes(event));
   }
 
+  private keyOf(events: readonly string[]): string {
+    return `${this.app.hooks.hasListeners()} ${events.join()}`;
+  }
+
   /** Finds a recent query of another write, and starts the next one in time. */
   private recall(events: readonly string[]): SubscriptionQuery | null {
-    const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
+    const key = this.keyOf(events);
     const known = this.queries.get(key);
     const isTrusted = performance.now() < this.rememberUntil;
     if (!known || !isTrusted || !this.isFresh(known, events)) return null;
@@ -310,7 +318,7 @@ export class Subscribers {
     const query: SubscriptionQuery = { events, answer, ...mark };
     // If it fails, the write reads again in its transaction; perhaps nobody needs the answer.
     answer.then(
-      () => (query.isAnswered = true),
+      (found) => (query.found = found),
       () => {}
     );
     return query;

@@ -1,22 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inChunks } from '../database/written-rows';
-import { getPublisher } from './publish';
-import type { SubscriptionQuery, Subscriptions } from './subscriptions';
+import { nextTurn, OneAhead } from '../runtime/event-loop';
+import { subscribersOf, type Subscriptions } from './subscriptions';
 import type { App } from '../app';
 
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
-
-const prefetches = new AsyncLocalStorage<SubscriptionQuery | null>();
-
-/**
- * Runs a write; the subscribers of its possible events are looked up concurrently with its first steps.
- * Within a transaction nothing is prefetched, but what was prefetched just before it is used.
- */
-export const prefetching = <T>(app: App, events: readonly string[], work: () => T): T =>
-  app.db.inTransaction()
-    ? work()
-    : prefetches.run(getPublisher(app).subscribers.prefetch(events), work);
 
 /** Records of one type that changed, by document id. */
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
@@ -30,6 +19,8 @@ export type Changes<Change> = readonly (readonly [id: string, change: Change])[]
 export abstract class UnitOfWork<Type, Change> {
   /** True while changes are tracked here: from the beginning of its work to the comparison. */
   isTracking = false;
+  /** What publishing writes. */
+  readonly statements = new OneAhead();
   protected readonly changes = new Map<Type, Map<string, Change>>();
   /** Writes within it that are under way; the work that began one may not wait for it. */
   private readonly inner = new Set<Promise<unknown>>();
@@ -38,12 +29,11 @@ export abstract class UnitOfWork<Type, Change> {
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
-    return getPublisher(this.app).subscribers.current(events, prefetches.getStore());
+    return subscribersOf(this.app).current(events);
   }
 
   async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
-    const subscriptions = await this.subscriptions(of);
-    return events.some((event) => subscriptions.isSubscribed(event));
+    return (await this.subscriptions(of)).isAnySubscribed(events);
   }
 
   /** The tracked changes of one type, by document id. */
@@ -79,8 +69,18 @@ export abstract class UnitOfWork<Type, Change> {
       }
     };
     return this.app.db.unitOfWork(tracked, async () => {
-      for (const [type, changes] of this.changes) {
-        for (const some of inChunks([...changes])) await this.publishSome(type, some);
+      try {
+        for (const [type, changes] of this.changes) {
+          const [first = [], ...others] = inChunks([...changes]);
+          await this.publishSome(type, first);
+          for (const some of others) {
+            // The driver sends what is to be written in a turn of its own.
+            await nextTurn();
+            await this.publishSome(type, some);
+          }
+        }
+      } finally {
+        await this.statements.ended();
       }
     });
   }
@@ -98,6 +98,7 @@ export class UnitsOfWork<Unit extends { readonly app: App; isTracking: boolean }
 
   /** Runs `work` as a write of its own. @param events that it may cause */
   enter<T>(unit: Unit, events: readonly string[], work: (unit: Unit) => T): T {
-    return prefetching(unit.app, events, () => this.storage.run(unit, () => work(unit)));
+    subscribersOf(unit.app).prefetch(events);
+    return this.storage.run(unit, () => work(unit));
   }
 }

@@ -1,6 +1,6 @@
 import { defaultLocale, type Where } from '../../database/written-rows';
 import { readNewest } from '../../database/transactions';
-import { isoTime, isRecord } from '../../runtime/text';
+import { isoTime, isRecord, withOffset } from '../../runtime/text';
 import type { Payload, TagRef } from '../rules';
 import type { AttributeShape, Entry, MappedField, Source, WatchedSource } from './sources';
 import type { App } from '../../app';
@@ -119,6 +119,8 @@ const relationOf = ({ target, relation }: AttributeShape, value: unknown): unkno
   return relation?.endsWith('ToMany') ? [...found] : ([...found][0] ?? null);
 };
 
+const WRITTEN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
 const readAttribute = (shape: AttributeShape, value: unknown): unknown => {
   switch (shape.type) {
     case 'media':
@@ -129,6 +131,7 @@ const readAttribute = (shape: AttributeShape, value: unknown): unknown => {
       return relationOf(shape, value);
     case 'datetime':
     case 'timestamp': {
+      if (typeof value === 'string' && WRITTEN_TIME.test(value)) return withOffset(value);
       const time = (value instanceof Date ? value : new Date(String(value))).getTime();
       return Number.isNaN(time) ? null : isoTime(time);
     }

@@ -323,6 +323,10 @@ const inspect = (app: App, source: Source, tagSource: Source, form: Form | null)
     allKeys: ['id', ...new Set(fields.map(keyOf))],
     bookkeeping: new Set(fields.filter((field) => field.bookkeeping).map(({ path }) => path)),
     relations: relationsOf(source),
+    /** The columns that a payload is read from. */
+    columns: fields.flatMap(({ attribute, shape }) =>
+      attribute && shape?.type !== 'relation' ? attribute : []
+    ),
   };
 };
 
@@ -376,7 +380,12 @@ const planWatch = (app: App) => {
   const relations = records.flatMap((watched) => watchedRelations(app, watched));
   const relationsByTarget = groupBy(relations, ({ target }) => target);
   const exclusive = relations.filter((relation) => relation.exclusive);
+  const exclusiveRelations = groupBy(exclusive, ({ watched }) => watched.uid);
   const uids = [...new Set([...byUid.keys(), ...relationsByTarget.keys()])];
+  const relatedBy = (uid: string): readonly string[] => [
+    ...(relationsByTarget.get(uid) ?? []).flatMap(({ inverse }) => inverse ?? []),
+    ...(exclusiveRelations.get(uid) ?? []).map(({ attribute }) => attribute),
+  ];
   const eventsOf = (uid: string): readonly string[] => {
     const ends = (relationsByTarget.get(uid) ?? []).map(({ watched }) => watched);
     return [...new Set([...(byUid.get(uid) ?? []), ...ends].flatMap(({ events }) => events))];
@@ -388,7 +397,9 @@ const planWatch = (app: App) => {
   return {
     byUid,
     relationsByTarget,
-    exclusiveRelations: groupBy(exclusive, ({ watched }) => watched.uid),
+    exclusiveRelations,
+    /** Attributes by which a new record of a type may change others. */
+    relatedBy: new Map(uids.map((uid) => [uid, relatedBy(uid)])),
     eventsByUid: new Map(uids.map((uid) => [uid, eventsOf(uid)])),
     /** Types of which one call of the document service writes several rows, at either end. */
     compound: new Set(uids.filter(isCompound)),

@@ -8,7 +8,7 @@ import { isDuplicate, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { fieldError } from '../../http/validation';
-import { prefetching } from '../../webhooks/unit-of-work';
+import { subscribersOf } from '../../webhooks/subscriptions';
 import {
   emailKey,
   EmailTakenError,
@@ -199,10 +199,10 @@ class CrmRecords {
     const { app, kind, watched } = this;
     const email = kind === 'contact' && watched.source.own ? input.email : null;
     try {
-      const run = () =>
-        prefetching(app, eventsAbout(app, watched.uid), () =>
-          withEmailLock(app, email, () => app.db.transaction(work))
-        );
+      const run = () => {
+        subscribersOf(app).prefetch(eventsAbout(app, watched.uid));
+        return withEmailLock(app, email, () => app.db.transaction(work));
+      };
       return await (app.db.inTransaction() ? run() : withTransientRetry(run));
     } catch (error) {
       // A site's own type may have a unique index of its own.

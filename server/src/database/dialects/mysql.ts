@@ -1,10 +1,12 @@
 import type { Knex } from 'knex';
-import { rawStatement, rowsOf, type Statement } from '../connection';
+import { padded, rawStatement, rowsOf, type Statement } from '../connection';
 import {
   changesOf,
   containsByLike,
   type Dialect,
+  followUpOf,
   insertOfValues,
+  type MadeRow,
   qualified,
   repeated,
   type RowUpdate,
@@ -50,6 +52,20 @@ export const mysql: Dialect = {
     const changes = conflict && changesOf(target, conflict, (column) => `VALUES(${column})`);
     const end = changes ? ` ON DUPLICATE KEY UPDATE ${changes}` : '';
     await rawStatement(executor, `${sql}${end}`, bindings);
+  },
+
+  async insertForIds(executor, target, rows, followUp) {
+    await mysql.insert(executor, target, rows);
+    const keys = rows.map(({ document_id: key }) => key ?? null);
+    const sql = `SELECT id, document_id FROM ?? WHERE document_id IN (${repeated('?', keys.length)})`;
+    const made = rowsOf<MadeRow>(await rawStatement(executor, sql, [qualified(target), ...keys]));
+    if (followUp) {
+      const ids = padded(made.map(({ id }) => Number(id)));
+      // It locks every row that it reads, and of a small table it would read all: others' new rows too.
+      const where = `${target.name} made FORCE INDEX (PRIMARY) WHERE id IN (${repeated('?', ids.length)})`;
+      await rawStatement(executor, followUpOf(followUp, target.schema, where), ids);
+    }
+    return made;
   },
 
   async updateRows(trx, table, rows) {

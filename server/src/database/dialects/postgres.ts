@@ -143,8 +143,7 @@ export const postgres: Dialect = {
       `WITH made AS (${sql} RETURNING *)${following} SELECT id, document_id FROM made`,
       bindings
     );
-    const made = rowsOf<{ id: number | string; document_id: string }>(answer);
-    return made.map(({ id, document_id: key }) => [key, Number(id)]);
+    return rowsOf(answer);
   },
 
   async updateRows(trx, table, rows) {

@@ -39,6 +39,11 @@ export interface FollowUp {
   columns: Readonly<Record<string, string>>;
 }
 
+export interface MadeRow {
+  id: number | string;
+  document_id: string;
+}
+
 export interface Dialect {
   /**
    * Inserts rows that have these columns, no more than one statement takes. Within a transaction:
@@ -46,13 +51,13 @@ export interface Dialect {
    */
   insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
 
-  /** As `insert`, where one statement can do both, and say the ids of the rows, by their document ids. */
-  insertForIds?(
+  /** As `insert`, of rows with document ids, and with the rows that follow them. */
+  insertForIds(
     executor: Executor,
     target: InsertTarget,
     rows: readonly InsertedRow[],
     followUp?: FollowUp
-  ): Promise<[documentId: string, id: number][]>;
+  ): Promise<MadeRow[]>;
 
   /** Writes rows of like columns, those with an owner while it holds them. @returns their ids */
   updateRows(
@@ -99,7 +104,7 @@ export const changesOf = (
     .map((column) => `${column} = ${then === 'add' ? `${name}.${column} + ` : ''}${given(column)}`)
     .join(', ');
 
-/** @param made where the inserted rows are: SQL that follows `FROM` */
+/** @param made where the inserted rows are, as `made`: SQL that follows `FROM` */
 export const followUpOf = ({ name, columns }: FollowUp, schema: string | undefined, made: string) =>
   `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${Object.keys(columns).join(', ')})
    SELECT ${Object.values(columns).join(', ')} FROM ${made}`;

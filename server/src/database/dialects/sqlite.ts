@@ -1,8 +1,10 @@
 import type { Knex } from 'knex';
-import { type Executor, rawStatement, runForEach } from '../connection';
+import { type Executor, padded, rawStatement, runForEach } from '../connection';
 import {
   type Dialect,
+  followUpOf,
   globPattern,
+  type InsertedRow,
   type InsertTarget,
   onConflict,
   repeated,
@@ -17,6 +19,16 @@ const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => 
 /** So many rows have a statement of their own; a table's are prepared once, so they are only two. */
 const CHUNK = 100;
 
+/** Inserts rows one by one, or a hundred at once. */
+const insertRows = (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) =>
+  rows.length === CHUNK
+    ? runForEach(executor, insertOf(target, CHUNK), [rows.flatMap((row) => valuesOf(target, row))])
+    : runForEach(
+        executor,
+        insertOf(target, 1),
+        rows.map((row) => valuesOf(target, row))
+      );
+
 const insertOf = (target: InsertTarget, rows: number): string => {
   const { name, columns } = target;
   const tuple = `(${repeated('?', columns.length)})`;
@@ -25,15 +37,26 @@ const insertOf = (target: InsertTarget, rows: number): string => {
 
 export const sqlite: Dialect = {
   async insert(executor, target, rows) {
-    const values = rows.map((row) => valuesOf(target, row));
     // In parts is as good as at once only where a failure undoes all of them.
-    if (!isOpenTransaction(executor)) {
-      await rawStatement(executor, insertOf(target, rows.length), values.flat());
-      return;
+    if (isOpenTransaction(executor)) await insertRows(executor, target, rows);
+    else {
+      const values = rows.flatMap((row) => valuesOf(target, row));
+      await rawStatement(executor, insertOf(target, rows.length), values);
     }
-    const isChunk = rows.length === CHUNK;
-    const sql = insertOf(target, isChunk ? CHUNK : 1);
-    await runForEach(executor, sql, isChunk ? [values.flat()] : values);
+  },
+
+  async insertForIds(executor, target, rows, followUp) {
+    const runs = await insertRows(executor, target, rows);
+    // There is one writer, so that the rows of a statement get consecutive ids.
+    const ids = runs.flatMap(({ changes, lastInsertRowid: last }) =>
+      Array.from({ length: changes }, (_row, at) => Number(last) - changes + 1 + at)
+    );
+    if (followUp) {
+      const some = padded(ids);
+      const where = `${target.name} made WHERE id IN (${repeated('?', some.length)})`;
+      await runForEach(executor, followUpOf(followUp, target.schema, where), [some]);
+    }
+    return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
 
   /** There is no way to the server and back to be saved, and one statement that is prepared serves all. */
@@ -49,7 +72,7 @@ export const sqlite: Dialect = {
         ...(owner === undefined ? [] : [owner]),
       ])
     );
-    return new Set(rows.flatMap(({ id }, at) => (changed[at] === 1 ? id : [])));
+    return new Set(rows.flatMap(({ id }, at) => (changed[at]?.changes === 1 ? id : [])));
   },
 
   joined: (texts) => texts.join(' || '),
