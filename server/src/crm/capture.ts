@@ -381,9 +381,10 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
     const rows = new Map<string, Entry>();
     const unread: string[] = [];
-    const insertedRow = insertedRows(this.app.strapi, watched.uid, watched.columns);
+    let insertedRow: ReturnType<typeof insertedRows> | undefined;
     for (const [id, { row, inserted }] of changes) {
-      const known = row ?? (inserted ? insertedRow(inserted) : null);
+      if (inserted) insertedRow ??= insertedRows(this.app.strapi, watched.uid, watched.columns);
+      const known = row ?? (inserted ? insertedRow?.(inserted) : null);
       if (known) rows.set(id, known);
       else unread.push(id);
     }

@@ -87,25 +87,29 @@ const isPrepared = (executor: Executor): boolean =>
   !(executor as Partial<Knex.Transaction>).isCompleted?.() &&
   !isLost(executor);
 
-/** Runs a statement with the connection of a transaction, or one of the pool's; on SQLite it is prepared once. */
-export const runPrepared = async (executor: Executor, statement: Statement): Promise<unknown> =>
-  isPrepared(executor)
-    ? withConnection(executor as Knex, (connection) => runOnSqlite(executor, connection, statement))
-    : rawStatement(executor, statement.sql, statement.bindings);
+/**
+ * Runs a statement on a connection of the pool's, which is asked before this returns, or on a transaction's.
+ * Past the query builder, which would cost as much as a small statement does; on SQLite it is prepared once.
+ */
+export const runPrepared = (executor: Executor, { sql, bindings }: Statement): Promise<unknown> => {
+  const isSqlite = executor.client.driverName === 'better-sqlite3';
+  if (isSqlite && !isPrepared(executor)) return rawStatement(executor, sql, bindings).then();
+  return withConnection(executor as Knex, async (connection, client) => {
+    if (isSqlite) return runOnSqlite(executor, connection, { sql, bindings });
+    try {
+      return (await client.query(connection, { sql, bindings })).response;
+    } catch (error) {
+      dropStatement(error);
+      throw error;
+    }
+  });
+};
 
 /** Repeats a filler up to a power of two: so statements of few different lengths are prepared. */
 export const padded = <T>(values: readonly T[], filler: T | undefined = values.at(-1)): T[] => {
   const length = 2 ** Math.ceil(Math.log2(Math.max(1, values.length)));
   return [...values, ...Array<T>(length - values.length).fill(filler as T)];
 };
-
-/** Runs a statement on a connection of the pool's, which is asked before this returns; `Database.apart`. */
-export const runApart = (knex: Knex, statement: Statement): Promise<unknown> =>
-  withConnection<unknown>(knex, (connection) =>
-    isPrepared(knex)
-      ? runOnSqlite(knex, connection, statement)
-      : rawStatement(knex, statement.sql, statement.bindings).connection(connection)
-  );
 
 /** The driver's answer to a statement that wrote rows. */
 interface Written {

@@ -9,7 +9,6 @@ import {
   rawStatement,
   readStatementSize,
   rowsOf,
-  runApart,
   runPrepared,
   type Statement,
   type StatementSize,
@@ -93,7 +92,7 @@ export class Db {
     return Number(row?.id ?? 0);
   }
 
-  /** Runs a statement that SQLite prepares once: only for those of which there are few different ones. */
+  /** Runs a statement of ours past the query builder: only for those of which there are few different ones. */
   prepared(statement: Statement): Promise<unknown> {
     return runPrepared(this.knex, statement);
   }
@@ -379,7 +378,7 @@ export class Database {
    * transaction: who holds a connection must not wait for another one.
    */
   apart(statement: Statement): Promise<unknown> {
-    return runApart(this.pool.knex as Knex, statement);
+    return runPrepared(this.pool.knex, statement);
   }
 
   /** Boot warnings about a site's SQLite; none about one in memory, null of another database. */

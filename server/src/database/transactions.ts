@@ -35,6 +35,7 @@ class LostTransactionError extends Error {
 
 interface QueryObject {
   sql: string;
+  bindings?: readonly unknown[];
   response?: unknown;
 }
 

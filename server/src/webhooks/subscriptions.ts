@@ -198,6 +198,9 @@ export interface SubscriptionQuery extends Mark {
   isRefreshing?: boolean;
 }
 
+/** Lists of events as texts: a write looks at the same few again and again. */
+const keys = new WeakMap<readonly string[], string>();
+
 /** Transactions that have changed webhooks or modules, which only they see until they commit. */
 const changing = new WeakSet<object>();
 
@@ -279,27 +282,26 @@ export class Subscribers {
     return answer;
   }
 
-  /** True if a query may be used for these events. */
-  private isFresh(
-    query: SubscriptionQuery,
-    events: readonly string[],
-    forMs = REMEMBERED_MS
-  ): boolean {
-    const isRecent = performance.now() - query.at < forMs && query.revision === this.revision;
-    return isRecent && events.every((event) => query.events.includes(event));
+  /** True if a query of a transaction may be used for these events. */
+  private isFresh({ at, revision, events }: SubscriptionQuery, wanted: readonly string[]): boolean {
+    const isRecent = performance.now() - at < REMEMBERED_MS && revision === this.revision;
+    return isRecent && wanted.every((event) => events.includes(event));
   }
 
   private keyOf(events: readonly string[]): string {
-    return `${this.app.hooks.hasListeners()} ${events.join()}`;
+    const key = keys.get(events) ?? events.join();
+    keys.set(events, key);
+    return this.app.hooks.hasListeners() ? `listened ${key}` : key;
   }
 
   /** Finds a recent query of another write, and starts the next one in time. */
   private recall(events: readonly string[]): SubscriptionQuery | null {
     const key = this.keyOf(events);
     const known = this.queries.get(key);
-    const isTrusted = performance.now() < this.rememberUntil;
-    if (!known || !isTrusted || !this.isFresh(known, events)) return null;
-    if (!known.isRefreshing && !this.isFresh(known, events, REFRESH_MS)) {
+    const now = performance.now();
+    const isTrusted = now < this.rememberUntil && known?.revision === this.revision;
+    if (!known || !isTrusted || now - known.at >= REMEMBERED_MS) return null;
+    if (!known.isRefreshing && now - known.at >= REFRESH_MS) {
       known.isRefreshing = true;
       const next = this.app.detached(() => this.queryApart(events));
       void next.answer.then(

@@ -30,16 +30,8 @@ describe('a batch of owned updates', () => {
       set: { status: 'sent', finished_at: id * 100, error: null },
     }));
     const { sql, bindings } = updateOfArrays(table, types, rows);
-    expect(bindings).toEqual([
-      't',
-      ...['status', 'sent', 'error', null],
-      'finished_at',
-      ...[
-        [1, 2],
-        ['owner 1', 'owner 2'],
-        [100, 200],
-      ],
-    ]);
+    expect(bindings).toEqual(['sent', null, [1, 2], ['owner 1', 'owner 2'], [100, 200]]);
+    expect(sql).toMatch(/^UPDATE "t" SET "status" = .*"error" = .*"finished_at" = v\.c2 FROM/);
     expect(sql.match(/\?+/g)).toHaveLength(bindings.length);
   });
 });

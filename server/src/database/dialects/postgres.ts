@@ -1,11 +1,10 @@
 import type { Knex } from 'knex';
-import { type Executor, rawStatement, rowsOf, type Statement } from '../connection';
+import { type Executor, rawStatement, rowsOf, runPrepared, type Statement } from '../connection';
 import {
   containsByLike,
   type Dialect,
   followUpOf,
   type InsertedRow,
-  insertOfValues,
   type InsertTarget,
   onConflict,
   qualified,
@@ -13,6 +12,7 @@ import {
   type RowUpdate,
   splitColumns,
   type SqlValue,
+  valuesOf,
   type WrittenTable,
 } from './shared';
 
@@ -24,6 +24,18 @@ interface ValuesOfColumn {
   type: string | undefined;
   values: readonly SqlValue[];
 }
+
+const quoted = (name: string): string => `"${name}"`;
+
+const tableOf = ({ schema, name }: WrittenTable): string =>
+  [schema, name].flatMap((part) => (part === undefined ? [] : quoted(part))).join('.');
+
+const columnsOf = ({ columns }: InsertTarget): string => columns.map(quoted).join(', ');
+
+const insertOfOne = (target: InsertTarget, row: InsertedRow): Statement => ({
+  sql: `INSERT INTO ${tableOf(target)} (${columnsOf(target)}) VALUES (${repeated('?', target.columns.length)})`,
+  bindings: valuesOf(target, row),
+});
 
 /** Rows of the columns `c0`, `c1`, …; the driver makes an array of PostgreSQL's of the values of each. */
 const unnested = (columns: readonly ValuesOfColumn[]): Statement => ({
@@ -54,8 +66,8 @@ const insertOfArrays = (target: InsertTarget, types: ColumnTypes, rows: readonly
   });
   const { sql, bindings } = unnested(arrays);
   return {
-    sql: `INSERT INTO ?? (${repeated('??', target.columns.length)}) SELECT ${selected.join(', ')} FROM ${sql}`,
-    bindings: [qualified(target), ...target.columns, ...alike, ...bindings],
+    sql: `INSERT INTO ${tableOf(target)} (${columnsOf(target)}) SELECT ${selected.join(', ')} FROM ${sql}`,
+    bindings: [...alike, ...bindings],
   };
 };
 
@@ -63,13 +75,12 @@ const insertOfArrays = (target: InsertTarget, types: ColumnTypes, rows: readonly
 const knownTypes = new WeakMap<object, Map<string, ColumnTypes>>();
 
 const readTypes = async (executor: Executor, target: WrittenTable): Promise<ColumnTypes> => {
-  const names = [target.schema, target.name].filter((name) => name !== undefined);
   const found = rowsOf<{ name: string; type: string }>(
     await rawStatement(
       executor,
       `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
        WHERE attrelid = ?::regclass AND attnum > 0 AND NOT attisdropped`,
-      [names.map((name) => `"${name}"`).join('.')]
+      [tableOf(target)]
     )
   );
   return Object.fromEntries(found.map(({ name, type }) => [name, type]));
@@ -108,29 +119,29 @@ export const updateOfArrays = (
   ]);
   const first = isOwned ? 2 : 1;
   const assignments = [
-    ...Object.keys(alike).map((column) => `?? = ?::${types[column]}`),
-    ...own.map((_column, at) => `?? = v.c${first + at}`),
+    ...Object.keys(alike).map((column) => `${quoted(column)} = ?::${types[column]}`),
+    ...own.map((column, at) => `${quoted(column)} = v.c${first + at}`),
   ];
   return {
     sql:
-      `UPDATE ?? SET ${assignments.join(', ')} FROM ${sql} ` +
+      `UPDATE ${tableOf(table)} SET ${assignments.join(', ')} FROM ${sql} ` +
       `WHERE id = v.c0 ${isOwned ? 'AND owner = v.c1 ' : ''}RETURNING id`,
-    bindings: [qualified(table), ...Object.entries(alike).flat(), ...own, ...bindings],
+    bindings: [...Object.values(alike), ...bindings],
   };
 };
 
 const insertOf = async (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) => {
+  const [first, second] = rows;
   const { sql, bindings } =
-    rows.length === 1
-      ? insertOfValues(target, rows)
+    first && !second
+      ? insertOfOne(target, first)
       : insertOfArrays(target, await columnTypesOf(executor, target), rows);
   return { sql: `${sql}${onConflict(target)}`, bindings };
 };
 
 export const postgres: Dialect = {
   async insert(executor, target, rows) {
-    const { sql, bindings } = await insertOf(executor, target, rows);
-    await rawStatement(executor, sql, bindings);
+    await runPrepared(executor, await insertOf(executor, target, rows));
   },
 
   async insertForIds(executor, target, rows, followUp) {
@@ -138,17 +149,13 @@ export const postgres: Dialect = {
     const following = followUp
       ? `, followed AS (${followUpOf(followUp, target.schema, 'made')})`
       : '';
-    const answer = await rawStatement(
-      executor,
-      `WITH made AS (${sql} RETURNING *)${following} SELECT id, document_id FROM made`,
-      bindings
-    );
-    return rowsOf(answer);
+    const whole = `WITH made AS (${sql} RETURNING *)${following} SELECT id, document_id FROM made`;
+    return rowsOf(await runPrepared(executor, { sql: whole, bindings }));
   },
 
   async updateRows(trx, table, rows) {
-    const { sql, bindings } = updateOfArrays(table, await columnTypesOf(trx, table), rows);
-    const written = rowsOf<{ id: number | string }>(await rawStatement(trx, sql, bindings));
+    const statement = updateOfArrays(table, await columnTypesOf(trx, table), rows);
+    const written = rowsOf<{ id: number | string }>(await runPrepared(trx, statement));
     return new Set(written.map(({ id }) => Number(id)));
   },
 
