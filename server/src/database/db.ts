@@ -60,6 +60,11 @@ export class Db {
     return this.database.dialect;
   }
 
+  /** A table's name in the text of a statement. */
+  named(tableName: string): string {
+    return this.database.named(tableName);
+  }
+
   get site(): Site {
     return this.database.site;
   }
@@ -82,8 +87,21 @@ export class Db {
     return rawStatement(this.knex, sql, bindings);
   }
 
+  /** The end of a query whose rows are locked until its transaction ends. */
+  get forUpdate(): string {
+    return this.client === 'sqlite' ? '' : ' FOR UPDATE';
+  }
+
+  /** The rows of a statement with `?` for each value, and its names written out. */
   async rows<T>(sql: string, bindings: readonly Knex.RawBinding[] = []): Promise<T[]> {
-    return rowsOf<T>(await this.raw(sql, bindings));
+    return rowsOf<T>(await this.prepared({ sql, bindings }));
+  }
+
+  /** The rows with these ids, in a statement of few different lengths. @param end of the statement */
+  byIds<T>(tableName: string, columns: string, ids: readonly number[], end = ''): Promise<T[]> {
+    const any = this.dialect.anyOf('id', ids);
+    const sql = `SELECT ${columns} FROM ${this.named(tableName)} WHERE ${any.sql}${end}`;
+    return this.rows<T>(sql, any.bindings);
   }
 
   /** The id of the newest row of a table; 0: there is none. */

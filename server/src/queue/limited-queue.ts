@@ -195,7 +195,7 @@ export class LimitedQueue extends Queue {
   async letPass(tx: Tx, ids: readonly number[]): Promise<void> {
     const passed = new Set<number>();
     await this.inParts(ids, async (part) => {
-      const found = (await this.ordered(tx).whereIn('id', part)) as KeyRow[];
+      const found = await tx.byIds<KeyRow>(this.limited.order, '*', part);
       if (found.length === 0) return;
       const groups = [...new Set(found.map(({ group_id: group }) => Number(group)))];
       for (const group of groups.sort((a, b) => a - b)) {

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
-import { padded, rawStatement, rowsOf, type Statement } from '../connection';
+import { rawStatement, rowsOf, type Statement } from '../connection';
 import {
+  anyOfList,
   changesOf,
   containsByLike,
   type Dialect,
@@ -60,10 +61,13 @@ export const mysql: Dialect = {
     const sql = `SELECT id, document_id FROM ?? WHERE document_id IN (${repeated('?', keys.length)})`;
     const made = rowsOf<MadeRow>(await rawStatement(executor, sql, [qualified(target), ...keys]));
     if (followUp) {
-      const ids = padded(made.map(({ id }) => Number(id)));
+      const any = anyOfList(
+        'id',
+        made.map(({ id }) => Number(id))
+      );
       // It locks every row that it reads, and of a small table it would read all: others' new rows too.
-      const where = `${target.name} made FORCE INDEX (PRIMARY) WHERE id IN (${repeated('?', ids.length)})`;
-      await rawStatement(executor, followUpOf(followUp, target.schema, where), ids);
+      const where = `${target.name} made FORCE INDEX (PRIMARY) WHERE ${any.sql}`;
+      await rawStatement(executor, followUpOf(followUp, target.schema, where), any.bindings);
     }
     return made;
   },
@@ -80,6 +84,8 @@ export const mysql: Dialect = {
     ]);
     return held;
   },
+
+  anyOf: anyOfList,
 
   joined: (texts) => `CONCAT(${texts.join(', ')})`,
 

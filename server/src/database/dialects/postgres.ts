@@ -159,6 +159,8 @@ export const postgres: Dialect = {
     return new Set(written.map(({ id }) => Number(id)));
   },
 
+  anyOf: (column, numbers) => ({ sql: `${column} = ANY(?)`, bindings: [numbers as number[]] }),
+
   joined: (texts) => texts.join(' || '),
 
   contains: containsByLike,

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import type { Executor, Statement } from '../connection';
+import { type Executor, padded, type Statement } from '../connection';
 
 export type SqlValue = string | number | boolean | null;
 
@@ -66,6 +66,9 @@ export interface Dialect {
     rows: readonly RowUpdate[]
   ): Promise<Set<number>>;
 
+  /** The condition that a column has one of these numbers, in few different texts. */
+  anyOf(column: string, numbers: readonly number[]): Statement;
+
   joined(texts: readonly string[]): string;
 
   /**
@@ -127,6 +130,12 @@ export const splitColumns = (rows: readonly RowUpdate[]) => {
     else own.push(column);
   }
   return { alike, own };
+};
+
+/** `anyOf` of a dialect without arrays. */
+export const anyOfList = (column: string, numbers: readonly number[]): Statement => {
+  const bindings = padded(numbers, numbers.at(-1) ?? 0);
+  return { sql: `${column} IN (${repeated('?', bindings.length)})`, bindings };
 };
 
 /** For `LIKE … ESCAPE '!'`: `%` and `_` of a text mean themselves. */

@@ -1,6 +1,7 @@
 import type { Knex } from 'knex';
-import { type Executor, padded, rawStatement, runForEach } from '../connection';
+import { type Executor, rawStatement, runForEach } from '../connection';
 import {
+  anyOfList,
   type Dialect,
   followUpOf,
   globPattern,
@@ -52,9 +53,9 @@ export const sqlite: Dialect = {
       Array.from({ length: changes }, (_row, at) => Number(last) - changes + 1 + at)
     );
     if (followUp) {
-      const some = padded(ids);
-      const where = `${target.name} made WHERE id IN (${repeated('?', some.length)})`;
-      await runForEach(executor, followUpOf(followUp, target.schema, where), [some]);
+      const any = anyOfList('id', ids);
+      const where = `${target.name} made WHERE ${any.sql}`;
+      await runForEach(executor, followUpOf(followUp, target.schema, where), [any.bindings]);
     }
     return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
@@ -74,6 +75,8 @@ export const sqlite: Dialect = {
     );
     return new Set(rows.flatMap(({ id }, at) => (changed[at]?.changes === 1 ? id : [])));
   },
+
+  anyOf: anyOfList,
 
   joined: (texts) => texts.join(' || '),
 

@@ -204,7 +204,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     if (claimed.length === 0) return [];
     const db = await this.app.db.current();
     const ids = claimed.map(({ id }) => id);
-    const rows = (await this.rows(db).select(LEASED_COLUMNS).whereIn('id', ids)) as DeliveryRow[];
+    const rows = await db.byIds<DeliveryRow>(DELIVERIES_TABLE, LEASED_COLUMNS.join(', '), ids);
     const bodies = await readBodies(db, this.app, rows);
     const found = new Map<number, QueuedDelivery>();
     for (const [at, row] of rows.entries()) {

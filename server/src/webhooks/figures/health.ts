@@ -1,5 +1,4 @@
 import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
-import { qualified } from '../../database/dialects/shared';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { countPending, type Pending } from './pending';
@@ -88,9 +87,9 @@ const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
     `SELECT state, COUNT(*) AS number FROM (
        SELECT CASE WHEN active = ? THEN CASE WHEN paused_until > ? THEN 'paused'
          WHEN unwell_since IS NOT NULL THEN 'failing' WHEN attempted = ? THEN 'healthy'
-         ELSE 'new' END ELSE 'off' END AS state FROM ??
+         ELSE 'new' END ELSE 'off' END AS state FROM ${db.named(WEBHOOKS_TABLE)}
      ) judged GROUP BY state`,
-    [true, now, true, qualified({ name: WEBHOOKS_TABLE, schema: db.schema })]
+    [true, now, true]
   );
   const counts = new Map(found.map(({ state, number }) => [state, Number(number)]));
   return HEALTH_STATES.map((state) => ({ labels: { state }, value: counts.get(state) ?? 0 }));

@@ -1,4 +1,3 @@
-import { qualified } from '../../database/dialects/shared';
 import { TimeSlice } from '../../runtime/event-loop';
 import { HOUR_MS } from '../../runtime/text';
 import { SECTIONS } from '../rules/delivery-state';
@@ -58,15 +57,15 @@ const havePending = async (db: Db, webhooks: readonly number[] | 'all'): Promise
 
 /** Some of each, those first that the index has first: of what fails not the oldest over all causes. */
 const countOldest = async (db: Db, webhooks: readonly number[], limit: number) => {
-  const name = qualified({ name: DELIVERY_QUEUE_TABLE, schema: db.schema });
   const part = `SELECT * FROM (
       SELECT MAX(group_id) AS webhook_id, MAX(section) AS section, hour, COUNT(*) AS total,
         MIN(created_at) AS oldest
       FROM (
-        SELECT group_id, section, created_at, created_at - created_at % ${HOUR_MS} AS hour FROM ??
+        SELECT group_id, section, created_at, created_at - created_at % ${HOUR_MS} AS hour
+        FROM ${db.named(DELIVERY_QUEUE_TABLE)}
         WHERE group_id = ? AND section = ? ORDER BY error, created_at, id LIMIT ?
       ) oldest GROUP BY hour) counted`;
-  const queries = webhooks.flatMap((id) => PARTS.map((section) => [name, id, section, limit]));
+  const queries = webhooks.flatMap((id) => PARTS.map((section) => [id, section, limit]));
   return db.rows<CountRow>(queries.map(() => part).join(' UNION ALL '), queries.flat());
 };
 

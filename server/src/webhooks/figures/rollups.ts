@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import { qualified } from '../../database/dialects/shared';
 import type { Column, PlainTable } from '../../database/tables/plain-tables';
 import { nextTurn } from '../../runtime/event-loop';
 import { HOUR_MS, hourOf } from '../../runtime/text';
@@ -168,13 +167,12 @@ export const readHours = async (app: App, { since, before, webhooks, sums = SUMS
 
 /** All counts ever, in one statement: between two, rows could go from one table into the other. */
 export const readTotals = async (app: App): Promise<Omit<Rollup, 'webhookId' | 'hour'>> => {
-  const { schema } = app.db;
   const sums = SUMS.map((name) => `COALESCE(SUM(${name}), 0) AS ${name}`).join(', ');
   const both = SUMS.map((name) => `r.${name} + t.${name} AS ${name}`).join(', ');
   const db = await app.db.current();
   const [row = {}] = await db.rows<Row>(
-    `SELECT ${both} FROM (SELECT ${sums} FROM ??) r CROSS JOIN (SELECT ${sums} FROM ??) t`,
-    [qualified({ name: ROLLUPS_TABLE, schema }), qualified({ name: TOTALS_TABLE, schema })]
+    `SELECT ${both} FROM (SELECT ${sums} FROM ${db.named(ROLLUPS_TABLE)}) r
+     CROSS JOIN (SELECT ${sums} FROM ${db.named(TOTALS_TABLE)}) t`
   );
   return toRollup(row);
 };

@@ -93,7 +93,7 @@ const isUnnoted = ({ ok, webhook }: MadeAttempt): boolean =>
  * addresses or switches them on between the judgement and what is written.
  * @returns them in the order of their ids: two nodes must not wait for each other
  */
-const lockWebhooks = async (tx: Tx, made: readonly MadeAttempt[]): Promise<WebhookRow[]> => {
+const lockWebhooks = async (app: App, tx: Tx, made: readonly MadeAttempt[]) => {
   const isNews = (one: MadeAttempt): boolean =>
     one.ok ? isUnnoted(one) : !one.lease.delivery.isTest;
   const webhooksOf = (some: readonly MadeAttempt[]) => [
@@ -101,20 +101,14 @@ const lockWebhooks = async (tx: Tx, made: readonly MadeAttempt[]): Promise<Webho
   ];
   const ids = webhooksOf(made.filter((one) => isNews(one) || !one.lease.delivery.isTest));
   if (ids.length === 0) return [];
-  return (await tx
-    .table(WEBHOOKS_TABLE)
-    .whereIn('id', ids)
-    .andWhere((any) => {
-      any
-        .whereIn('id', webhooksOf(made.filter(isNews)))
-        .orWhere('consecutive_failures', '<>', 0)
-        .orWhere('failed_attempts', '>', 0)
-        .orWhereNotNull('unwell_since')
-        .orWhereNotNull('alarmed_at')
-        .orWhereNull('attempted');
-    })
-    .orderBy('id')
-    .forUpdate()) as WebhookRow[];
+  const any = tx.dialect.anyOf('id', ids);
+  const news = tx.dialect.anyOf('id', webhooksOf(made.filter(isNews)));
+  return tx.rows<WebhookRow>(
+    `SELECT * FROM ${app.db.named(WEBHOOKS_TABLE)} WHERE ${any.sql} AND (${news.sql}
+       OR consecutive_failures <> 0 OR failed_attempts > 0 OR attempted IS NULL
+       OR unwell_since IS NOT NULL OR alarmed_at IS NOT NULL) ORDER BY id${tx.forUpdate}`,
+    [...any.bindings, ...news.bindings]
+  );
 };
 
 /** Attempts that count, as figures and webhooks have them: neither tests nor pauses. */
@@ -188,7 +182,7 @@ const updateWebhooks = async (app: App, tx: Tx, recorded: readonly RecordedAttem
   const pauses = new Map<number, number>();
   const updates: RowUpdate[] = [];
   const off: { row: WebhookRow; reason: string }[] = [];
-  for (const before of await lockWebhooks(tx, recorded)) {
+  for (const before of await lockWebhooks(app, tx, recorded)) {
     const id = Number(before.id);
     const ofWebhook = recorded.filter(({ lease }) => lease.delivery.webhook === id);
     const own = ofWebhook.filter((one) => countsFor(before, one));
