@@ -105,10 +105,9 @@ export interface ImportRun {
 /** For other plugins: `strapi.service('plugin::switchboard.contact-import').run(file)`. */
 export interface ContactImport {
   /**
-   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known
-   * completes that contact; what a row leaves empty stays as it is. Rows go in batches, each in a
-   * transaction of its own: what was imported before a fault stays.
-   * A dry run imports nothing and says what it would.
+   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known completes that
+   * contact; what a row leaves empty stays as it is. Rows go in batches, each in a transaction of its own: what was
+   * imported before a fault stays. A dry run imports nothing and says what it would.
    * @throws ValidationError if the header is wrong; nothing has been imported then.
    */
   run(file: Readable, options?: ImportRun): Promise<ImportReport>;

@@ -8,7 +8,7 @@ import {
   giveDocumentId,
   type HostWrite,
   inChunks,
-  insertedRows,
+  insertedRow,
   listenToWrites,
   lockVersions,
   lockWritten,
@@ -20,13 +20,7 @@ import type { PlainTable } from '../database/tables/plain-tables';
 import { inTurn, openingFresh, readNewest } from '../database/transactions';
 import { errorText, isRecord } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
-import { subscribersOf } from '../webhooks/subscriptions';
-import {
-  type Changes,
-  silenced,
-  UnitOfWork,
-  UnitsOfWork,
-} from '../webhooks/unit-of-work';
+import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { submitForm } from './forms';
 import {
   type Entry,
@@ -115,9 +109,6 @@ interface TrackedChange {
 
 const NEW = { before: null, row: null, unknown: false } as const;
 
-const linksTags = ({ source: { tags } }: WatchedSource, data: Data): boolean =>
-  tags !== null && (data[tags] ?? null) !== null;
-
 /** The possible changes of a write with such data; null data: anything. */
 const impactOf = (
   watched: WatchedSource,
@@ -126,7 +117,7 @@ const impactOf = (
 ): WriteImpact => {
   const { tags } = watched.source;
   if (!data || action !== 'update') {
-    return { action, keys: null, tags: tags !== null && (!data || linksTags(watched, data)) };
+    return { action, keys: null, tags: tags !== null && (!data || (data[tags] ?? null) !== null) };
   }
   const keys = new Set<string>(watched.computedKeys);
   for (const [name, value] of Object.entries(data)) {
@@ -248,7 +239,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       if (typeof data.documentId === 'string') {
         given.push(data.documentId);
       } else {
-        const tags = linksTags(watched, data);
+        const { tags } = impactOf(watched, 'create', data);
         const id = giveDocumentId(this.app.strapi, watched.uid, data);
         changes.set(id, { before: null, tags, row: null, unknown: false, inserted: null });
       }
@@ -381,10 +372,9 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
     const rows = new Map<string, Entry>();
     const unread: string[] = [];
-    let insertedRow: ReturnType<typeof insertedRows> | undefined;
     for (const [id, { row, inserted }] of changes) {
-      if (inserted) insertedRow ??= insertedRows(this.app.strapi, watched.uid, watched.columns);
-      const known = row ?? (inserted ? insertedRow?.(inserted) : null);
+      const { uid, columns } = watched;
+      const known = row ?? (inserted && insertedRow(this.app.strapi, uid, inserted, columns));
       if (known) rows.set(id, known);
       else unread.push(id);
     }
@@ -404,7 +394,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
     const about = events.map((event) => ({ ...event, subject: subjectOf(event) }));
-    await getPublisher(this.app).publish(about, subscriptions, this);
+    await getPublisher(this.app).publish(about, subscriptions);
   }
 
   private eventsOf(
@@ -518,7 +508,7 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
 /** Whether somebody is sent an event of a write, or it is a new entry of a form; null: that has to be asked. */
 const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonly string[]) =>
   sources.some(({ form }) => form !== null) ||
-  (subscribersOf(app).known(events)?.isAnySubscribed(events) ?? null);
+  (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) ?? null);
 
 /**
  * Makes each write to a watched type a unit of work, in a transaction where it has none: the host runs
@@ -564,10 +554,9 @@ const trackNamedDocument = async (
 };
 
 /**
- * Makes a call of the document service one unit of work where it writes several rows: publishing deletes
- * the published row and inserts another, a component's row is written before its owner's, a clone copies
- * relations last. Any other call has one write, which `wrapWrites` sees; its context begins here, before
- * the host opens its transaction.
+ * Makes a call of the document service one unit of work where it writes several rows: publishing deletes the published
+ * row and inserts another, a component's row is written before its owner's, a clone copies relations last. Any other
+ * call has one write, which `wrapWrites` sees; its context begins here, before the host opens its transaction.
  */
 const wrapDocuments = (app: App, plan: WatchPlan): void =>
   aroundCalls(app.strapi, (call, run) => {
@@ -580,7 +569,7 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     if (!compound && !isOwn && knownHeard(app, sources, events) === false) return run();
     return inTurn(app.strapi, () => {
       if (!compound) {
-        subscribersOf(app).prefetch(events);
+        getPublisher(app).subscribers.prefetch(events);
         return openingFresh(app.strapi, run);
       }
       return inUnitOfWork(app, events, async (write) => {
@@ -603,11 +592,9 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
     for (const watched of plan.byUid.get(event.model.uid) ?? []) {
       await write.trackCreated(watched, rows);
     }
-    const related = plan.relatedBy.get(event.model.uid) ?? [];
-    for (const row of rows) {
-      const isRelated = related.some((name) => row[name] !== undefined);
-      if (isRelated) await write.trackRelated(plan, 'create', event, row);
-    }
+    const { uid } = event.model;
+    if (!plan.relationsByTarget.has(uid) && !plan.exclusiveRelations.has(uid)) return;
+    for (const row of rows) await write.trackRelated(plan, 'create', event, row);
   });
   const beforeChange = (action: 'update' | 'delete') =>
     tracking(async (write, event) => {

@@ -355,9 +355,8 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
 };
 
 /**
- * Keeps the index in the transaction of every write of a contact, while somebody looks for phones; a write that
- * gives no phone costs nothing.
- * Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
+ * Keeps the index in the transaction of every write of a contact, while somebody looks for phones; a write that gives no
+ * phone costs nothing. Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
  */
 const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): void => {
   const { strapi } = app;

@@ -111,11 +111,7 @@ export const padded = <T>(values: readonly T[], filler: T | undefined = values.a
   return [...values, ...Array<T>(length - values.length).fill(filler as T)];
 };
 
-/** The driver's answer to a statement that wrote rows. */
-interface Written {
-  changes: number;
-  lastInsertRowid: number | bigint;
-}
+type Written = { changes: number; lastInsertRowid: number | bigint };
 
 /** Runs a statement of SQLite's that writes, for each row of values. */
 export const runForEach = async (

@@ -21,13 +21,12 @@ import {
   type Dialect,
   type FollowUp,
   type InsertedRow,
-  type InsertTarget,
   type RowUpdate,
 } from './dialects/shared';
 import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
-import { currentTrx, inTurn, openingOurs } from './transactions';
+import { currentTurn, inTurn, openingOurs } from './transactions';
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
@@ -97,10 +96,10 @@ export class Db {
     return rowsOf<T>(await this.prepared({ sql, bindings }));
   }
 
-  /** The rows with these ids, in a statement of few different lengths. @param end of the statement */
-  byIds<T>(tableName: string, columns: string, ids: readonly number[], end = ''): Promise<T[]> {
+  /** The rows with these ids, in a statement of few different lengths. */
+  byIds<T>(tableName: string, columns: string, ids: readonly number[]): Promise<T[]> {
     const any = this.dialect.anyOf('id', ids);
-    const sql = `SELECT ${columns} FROM ${this.named(tableName)} WHERE ${any.sql}${end}`;
+    const sql = `SELECT ${columns} FROM ${this.named(tableName)} WHERE ${any.sql}`;
     return this.rows<T>(sql, any.bindings);
   }
 
@@ -195,8 +194,7 @@ export class Tx extends Db {
   }
 
   /**
-   * Writes rows, all of the same columns, in statements of bounded size; those with an owner only while
-   * that one holds them.
+   * Writes rows, all of the same columns, in statements of bounded size; those with an owner only while that one holds them.
    * @returns the ids that were held
    */
   async updateRows(tableName: string, rows: readonly RowUpdate[]): Promise<Set<number>> {
@@ -272,7 +270,8 @@ export class Database {
   /** The transaction of the current asynchronous context, or the pool where there is none. */
   async current(): Promise<Db> {
     if (!this.inTransaction()) return this.pool;
-    return new Db(currentTrx(this.strapi) ?? (await this.strapi.db.transaction()).get(), this);
+    const known = currentTurn(this.strapi)?.transaction?.trx;
+    return new Db(known ?? (await this.strapi.db.transaction()).get(), this);
   }
 
   /**

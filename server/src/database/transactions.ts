@@ -270,16 +270,12 @@ export class Turn {
 }
 
 /** The turn that a new one is a part of: the innermost of the context that goes on. */
-const currentTurn = (strapi: Core.Strapi): Turn | null => {
+export const currentTurn = (strapi: Core.Strapi): Turn | null => {
   if (!strapi.db.inTransaction()) return null;
   let turn = turns.getStore() ?? null;
   while (turn?.parent && !turn.isOpen) turn = turn.parent;
   return turn;
 };
-
-/** The query builder's transaction of the context, where it is known at once. */
-export const currentTrx = (strapi: Core.Strapi): Knex.Transaction | null =>
-  currentTurn(strapi)?.transaction?.trx ?? null;
 
 /**
  * Runs what was to follow a commit. Nobody waits for it, so that its rejection would end the process: the

@@ -151,10 +151,9 @@ const lockAndPin = async (strapi: Core.Strapi, event: WriteEvent): Promise<Writt
 const locked = new WeakMap<object, Promise<WrittenRow[]>>();
 
 /**
- * The rows that a write is about to change, locked in the order of their ids until the transaction
- * ends, and the write bound to them: what is read of them from here on is what the last writer left,
- * and no row that comes to match meanwhile is changed unseen. Once a write; the copy of its parameters
- * that lifecycles are given is changed (`listenToWrites`).
+ * The rows that a write is about to change, locked in the order of their ids until the transaction ends, and the write bound
+ * to them: what is read of them from here on is what the last writer left, and no row that comes to match meanwhile is
+ * changed unseen. Once a write; the copy of its parameters that lifecycles are given is changed (`listenToWrites`).
  * @returns null if the write names one row by its id: the read locks it
  */
 export const lockWritten = async (
@@ -366,43 +365,28 @@ const isKept = (type: string, value: unknown): boolean => {
   if (type === 'integer') return Number.isSafeInteger(value);
   if (type === 'boolean') return typeof value === 'boolean';
   if (type === 'datetime') return value instanceof Date && value.getTime() >= 0;
-  return type === 'json' && (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype);
+  if (type !== 'json' || typeof value !== 'object') return false;
+  return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
 };
 
-interface ColumnShape {
-  type: string;
-  default?: unknown;
-  column?: { defaultTo?: unknown };
-}
-
-/** A column, and what it gets where nothing is given; undefined: that cannot be told. */
-type Kept = readonly [name: string, type: string, absent: null | undefined];
-
-const keptColumns = (strapi: Core.Strapi, uid: string, names: readonly string[]): Kept[] => {
+/** What a row that was just inserted has in some columns, by what was given for it; null: it has to be read. */
+export const insertedRow = (
+  strapi: Core.Strapi,
+  uid: string,
+  data: Params,
+  names: readonly string[]
+): Params | null => {
+  // MySQL may be set to cut what is too long.
+  if (strapi.db.dialect.client === 'mysql') return null;
   const { attributes } = strapi.db.metadata.get(uid);
-  return names.map((name) => {
-    const { type, default: value, column } = attributes[name] as ColumnShape;
-    const isEmpty = value === undefined && column?.defaultTo === undefined;
-    return [name, type, isEmpty ? null : undefined];
-  });
-};
-
-/**
- * Tells of rows that were just inserted what some columns have.
- * @returns a function that tells it of one row, by what was given for it; null: it has to be read
- */
-export const insertedRows = (strapi: Core.Strapi, uid: string, names: readonly string[]) => {
-  // It may be set to cut what is too long.
-  const columns = strapi.db.dialect.client === 'mysql' ? null : keptColumns(strapi, uid, names);
-  return (data: Params): Params | null => {
-    const row: Params = { documentId: data.documentId };
-    for (const [name, type, absent] of columns ?? []) {
-      const value = data[name] === undefined ? absent : data[name];
-      if (value === undefined || !isKept(type, value)) return null;
-      row[name] = value;
-    }
-    return columns && row;
-  };
+  const row: Params = { documentId: data.documentId };
+  for (const name of names) {
+    const shape = attributes[name] as { type: string; default?: unknown; column?: Params };
+    const isFilled = shape.default !== undefined || shape.column?.defaultTo !== undefined;
+    row[name] = data[name] === undefined && !isFilled ? null : data[name];
+    if (!isKept(shape.type, row[name])) return null;
+  }
+  return row;
 };
 
 /** True if a document of a type has a row for each of its languages. */

@@ -16,7 +16,6 @@ import {
 } from '../database/written-rows';
 import { inTurn, readNewest } from '../database/transactions';
 import { getPublisher } from '../webhooks/publish';
-import { subscribersOf } from '../webhooks/subscriptions';
 import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { derive, type EntryStatus, eventOf, FILE, serialize, type Version } from './rules';
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
@@ -188,7 +187,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
         }).map((change) => eventOf(uid, shape, change))
       )
       .filter(({ event }) => subscriptions.isSubscribed(event));
-    if (events.length > 0) await getPublisher(this.app).publish(events, subscriptions, this);
+    if (events.length > 0) await getPublisher(this.app).publish(events, subscriptions);
   }
 
   /** The languages in which a draft is left: there an entry is unpublished, and in the others deleted. */
@@ -227,7 +226,7 @@ const capture = async <T>(
       return work();
     });
   }
-  if (subscribersOf(app).known(events)?.isAnySubscribed(events) === false) return work();
+  if (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) === false) return work();
   return inTurn(app.strapi, () =>
     writes.enter(new EntryWrite(app), events, async (write) => {
       if (silenced.has(app) || !(await write.isAnySubscribed(events))) return work();

@@ -210,8 +210,7 @@ export class Hooks {
   }
 
   /**
-   * Puts the seven hooks of docs/contract-webhooks.md#hooks into the host's registry, for the `bootstrap()`
-   * of any plugin.
+   * Puts the seven hooks of docs/contract-webhooks.md#hooks into the host's registry, for the `bootstrap()` of any plugin.
    * @param send what calling `service_crm_webhook` does; it does not throw if the event is wrong
    */
   register(send: (event: unknown, data: unknown) => Promise<void> = async () => undefined): void {

@@ -115,10 +115,9 @@ function judge(address: Address, allowed: CidrList): string | null {
 }
 
 /**
- * Judges one IP address as a target (docs/contract-webhooks.md#private-addresses).
- * Only globally reachable unicast passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken
- * out and judged. Fails closed: what cannot be read is refused. An address with a zone id belongs
- * to one link and passes only by the list.
+ * Judges one IP address as a target (docs/contract-webhooks.md#private-addresses). Only globally reachable unicast
+ * passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken out and judged. Fails closed: what cannot be read is
+ * refused. An address with a zone id belongs to one link and passes only by the list.
  *
  * @param ip an address in any spelling, with or without brackets
  * @param allowed ranges the site allows besides the public ones
@@ -171,9 +170,8 @@ function parseCidr(text: string): Cidr {
 }
 
 /**
- * Checks the list form of the option `webhooks.allowPrivateNetworks`
- * (docs/operations.md#addresses-that-are-refused). A base with host bits set is refused, not rounded:
- * `10.0.0.5/8` more likely means one host than 16 million.
+ * Checks the list form of the option `webhooks.allowPrivateNetworks` (docs/operations.md#addresses-that-are-refused). A
+ * base with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16 million.
  * @throws Error that names the first malformed CIDR
  */
 export const parseCidrList = (list: readonly string[]): CidrList => list.map(parseCidr);

@@ -41,8 +41,7 @@ export interface AddressGuard {
 
 export interface AddressGuardOptions {
   /**
-   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no, as
-   * does nobody to ask.
+   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no, as does nobody to ask.
    */
   isLocalAllowed?: () => boolean | Promise<boolean>;
   allowedCidrs?: CidrList;

@@ -189,9 +189,8 @@ const transportOver = <Client>(
 };
 
 /**
- * got is ESM only, hence `import`. Everything that a single request need not say is said
- * here: each option costs time on every request. It is used as a stream, which is a third faster
- * than its promises and lets the answer be cut off.
+ * got is ESM only, hence `import`. Everything that a single request need not say is said here: each option costs time
+ * on every request. It is used as a stream, which is a third faster than its promises and lets the answer be cut off.
  */
 const loadGot = async (): Promise<Got> => {
   const { got } = await import('got');
@@ -439,9 +438,8 @@ interface HttpClientOptions {
 }
 
 /**
- * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded
- * addresses, one deadline, no redirect followed, nothing inflated, an answer read to 20,000 bytes,
- * whatever library posts.
+ * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one
+ * deadline, no redirect followed, nothing inflated, an answer read to 20,000 bytes, whatever library posts.
  */
 export class HttpClient {
   private readonly transport: Promise<Transport>;

@@ -210,9 +210,8 @@ export const unresolvable = (): CodedError =>
   new CodedError('ERR_NAME_NOT_RESOLVED', 'The host name could not be resolved.');
 
 /**
- * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name
- * share a lookup: however many deliveries go to a name whose DNS hangs, it is asked about once.
- * Nothing is cached beyond the lookup.
+ * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name share a lookup: however
+ * many deliveries go to a name whose DNS hangs, it is asked about once. Nothing is cached beyond the lookup.
  *
  * @throws `unresolvable` for no answer in time, an error or an empty answer
  */

@@ -246,8 +246,7 @@ const wasAway = ({ oldContentTypes }: SyncEvent, app: App, features: readonly Fe
 };
 
 /**
- * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the
- * host forgets of it.
+ * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the host forgets of it.
  * @param features all of the plugin, including those that the site lacks
  */
 export const persistenceOf = (features: readonly Feature[]): Feature => {

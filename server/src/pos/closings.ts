@@ -204,10 +204,9 @@ export const answerClosing = (app: App, submission: Submission<ClosingRecord>): 
 type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_at' | 'to_at'>;
 
 /**
- * Makes those closings due whose range has one of these records, in the transaction that processes
- * them; they are compared after it, once each, however many records and batches it were. It locks the
- * connections, as accepting and comparing a closing do: so a record that a closing did not see is met
- * here, whichever of the two was first.
+ * Makes those closings due whose range has one of these records, in the transaction that processes them; they are
+ * compared after it, once each, however many records and batches it were. It locks the connections, as accepting and
+ * comparing a closing do: so a record that a closing did not see is met here, whichever of the two was first.
  * @returns whether any is due now
  */
 export const markClosings = async (tx: Tx, app: App, touched: readonly Touched[]) => {

@@ -40,9 +40,8 @@ const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> =>
     .pluck('group_digest');
 
 /**
- * A connection joined a group after its groups were read, so that some members are not locked. Run the
- * whole transaction again, with its groups read again, as after a serialization failure: it has that
- * code.
+ * A connection joined a group after its groups were read, so that some members are not locked. Run the whole
+ * transaction again, with its groups read again, as after a serialization failure: it has that code.
  */
 class GroupsChanged extends Error {
   readonly code = '40001';
@@ -76,9 +75,8 @@ export const groupOf = async (db: Db, id: number): Promise<Connections> =>
   readConnections(db, [id], await groupsOf(db, [id]), { lock: false });
 
 /**
- * Does work in a transaction that has locked these connections and those of their groups, before
- * anything else and in the order of their ids: two nodes never work on one group of sale and refunds at
- * once, and never wait in a circle.
+ * Does work in a transaction that has locked these connections and those of their groups, before anything else and in
+ * the order of their ids: two nodes never work on one group of sale and refunds at once, and never wait in a circle.
  * @throws an error after which it is to be run again (`withTransientRetry`) if one of them is in another
  *   group by now
  */

@@ -25,12 +25,11 @@ import type { Db, Tx } from '../database/db';
 export const PURCHASES_TABLE = 'switchboard_pos_purchases';
 
 /**
- * Live sales that name a customer, and refunds of those that have a contact. `contact_id` is null while
- * nobody was looked for, and where nobody was found. `applied` is what a contact's lifetime value has of
- * the sale, less its refunds, in minor units of `currency`; null: it has nothing of it, and what it has is
- * of another currency. `due_at` says that it is to be looked at
- * (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row it could not be
- * attached, and `error` why.
+ * Live sales that name a customer, and refunds of those that have a contact. `contact_id` is null while nobody was
+ * looked for, and where nobody was found. `applied` is what a contact's lifetime value has of the sale, less its
+ * refunds, in minor units of `currency`; null: it has nothing of it, and what it has is of another currency. `due_at`
+ * says that it is to be looked at (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row
+ * it could not be attached, and `error` why.
  */
 export const purchasesTable = {
   tableName: PURCHASES_TABLE,

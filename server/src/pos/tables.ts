@@ -21,11 +21,10 @@ export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
 export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
 
 /**
- * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the
- * column `group_name`, because the other is a word of SQL. A deleted connection keeps its row
- * (`deleted_at`): its events and their ids outlive it. `origin_id` is the id that the row had where
- * it was made, see `connections.ts`. `watched_from` is when it was last made live or switched on, and
- * `silent_since` how old its silence was when it was told (silence.ts).
+ * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the column `group_name`,
+ * because the other is a word of SQL. A deleted connection keeps its row (`deleted_at`): its events and their ids
+ * outlive it. `origin_id` is the id that the row had where it was made, see `connections.ts`. `watched_from` is when it
+ * was last made live or switched on, and `silent_since` how old its silence was when it was told (silence.ts).
  */
 export const connectionType = internalType({
   singularName: 'pos-connection',
@@ -67,20 +66,17 @@ export const connectionType = internalType({
 });
 
 /**
- * The log of records; which of them are to be applied, and when, is in `recordQueueTable`.
- * `external_digest` makes an id unique in its connection, byte for byte. `family_digest` is the same of
- * the sale that a sale is or a refund names: its refund group is found by it, though the column is older
- * than that term. `items` is JSON: for each line the item it was found to be, or null. `location_id` is
- * where the record's goods are (for a refund: where it names); `only_location_id` the connection's only
- * one. `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of
- * a stocktake the `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when
- * its owner said that a refund does not wait for its sale; `by_hand` is JSON: who did that, or had it
- * processed again, and when (admin/events-service.ts), null until somebody did. `ignored` is JSON: the
- * lines that a mapping says to ignore. `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is
- * what the sales figures have of a live sale or refund (sales-figures.ts), null while they have nothing;
- * `money_left` what a sale's refunds have left of its money (rules/refunds), null if that takes another
- * look.
+ * The log of records; which of them are to be applied, and when, is in `recordQueueTable`. `external_digest` makes an id
+ * unique in its connection, byte for byte. `family_digest` is the same of the sale that a sale is or a refund names: its
+ * refund group is found by it, though the column is older than that term. `items` is JSON: for each line the item it was
+ * found to be, or null. `location_id` is where the record's goods are (for a refund: where it names); `only_location_id` the
+ * connection's only one. `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
+ * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of a stocktake the
+ * `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that a refund does not
+ * wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and when (admin/events-service.ts), null
+ * until somebody did. `ignored` is JSON: the lines that a mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
+ * milliseconds; `counted` is what the sales figures have of a live sale or refund (sales-figures.ts), null while they have
+ * nothing; `money_left` what a sale's refunds have left of its money (rules/refunds), null if that takes another look.
  */
 export const posEventTable = {
   tableName: POS_EVENTS_TABLE,
@@ -139,9 +135,8 @@ export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue'
 });
 
 /**
- * Values that lines wait for: digests of SKUs, GTINs, and of a connection's location references.
- * `inbox_digest` says which row of the mapping inbox they are in, if in any, `at` when the record was
- * received.
+ * Values that lines wait for: digests of SKUs, GTINs, and of a connection's location references. `inbox_digest` says
+ * which row of the mapping inbox they are in, if in any, `at` when the record was received.
  */
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
@@ -186,10 +181,9 @@ export const posClosingTable = {
 } satisfies PlainTable;
 
 /**
- * The owner's decisions about values that tills send and the site does not know. `active_digest` is that
- * of the value while the mapping holds: one value has one mapping. One without an item and a location
- * ignores the lines. `made_item` is set where the item was made by it, `revived_item` where it was
- * archived and is back because of it.
+ * The owner's decisions about values that tills send and the site does not know. `active_digest` is that of the value
+ * while the mapping holds: one value has one mapping. One without an item and a location ignores the lines. `made_item`
+ * is set where the item was made by it, `revived_item` where it was archived and is back because of it.
  */
 export const posMappingTable = {
   tableName: POS_MAPPINGS_TABLE,

@@ -26,9 +26,8 @@ interface QueueDialect {
   /** A query within FROM may name what is outside of it. */
   namesOuter: boolean;
   /**
-   * A query for groups after a group that have ready rows, in the order of their ids: `id`, and
-   * `looked_at`, how many entries of the index that took. These sum up to `limit` at most, and to less
-   * only where there are no more groups.
+   * A query for groups after a group that have ready rows, in the order of their ids: `id`, and `looked_at`, how many
+   * entries of the index that took. These sum up to `limit` at most, and to less only where there are no more groups.
    */
   groupsAfter(table: string, after: number, limit: number): Statement;
   /** Leases rows that are due and free, so many of each group, those first that have been due longest. */

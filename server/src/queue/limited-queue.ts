@@ -99,15 +99,14 @@ const LOOKED_AT_ONCE = 200;
 const LOOKS = 10;
 
 /**
- * A queue whose groups may have an order, by a key of their rows, and a cap on what is leased over all
- * nodes. Claims of such a group follow one another, by a lock of the group's own; other groups pay for
- * neither.
+ * A queue whose groups may have an order, by a key of their rows, and a cap on what is leased over all nodes. Claims of
+ * such a group follow one another, by a lock of the group's own; other groups pay for neither.
  *
- * The row with the lowest id of an ordering key goes first. Rows that a claim finds behind an earlier one
- * of their key are blocked, so that no later look or claim comes upon them. Ending a row takes the
- * group's lock after the row's, and makes the next one of the key ready in its own transaction: a claim
- * under the lock either still sees the earlier row, and the rows it blocks are made ready after it, or
- * does not see it any more. A claim waits for no row, so the two never wait for each other in a circle.
+ * The row with the lowest id of an ordering key goes first. Rows that a claim finds behind an earlier one of their key
+ * are blocked, so that no later look or claim comes upon them. Ending a row takes the group's lock after the row's, and
+ * makes the next one of the key ready in its own transaction: a claim under the lock either still sees the earlier row,
+ * and the rows it blocks are made ready after it, or does not see it any more. A claim waits for no row, so the two
+ * never wait for each other in a circle.
  */
 export class LimitedQueue extends Queue {
   constructor(

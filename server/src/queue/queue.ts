@@ -29,9 +29,8 @@ export interface Lease {
 }
 
 /**
- * The place of a row in a queue. `ready`: it is claimed once it is due. `blocked`: an earlier row of its
- * ordering key goes first. `parked`: it waits until somebody makes it ready. `ended`: nobody works on it
- * any more, and it is kept to be found.
+ * The place of a row in a queue. `ready`: it is claimed once it is due. `blocked`: an earlier row of its ordering key goes
+ * first. `parked`: it waits until somebody makes it ready. `ended`: nobody works on it any more, and it is kept to be found.
  */
 export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
 export type QueueState = keyof typeof QUEUE_STATES;
@@ -263,9 +262,8 @@ export class Queue {
   }
 
   /**
-   * Sets where a row goes on that is not due yet and that nobody holds, or that is not in the queue;
-   * null: it leaves the queue. A row that is due, or whose own columns are not `still` what they were,
-   * stays as it is.
+   * Sets where a row goes on that is not due yet and that nobody holds, or that is not in the queue; null: it leaves
+   * the queue. A row that is due, or whose own columns are not `still` what they were, stays as it is.
    */
   async reschedule(db: Db, row: NewRow, next: NextPlace | null, still: OwnColumns = {}) {
     const now = this.now();

@@ -202,10 +202,7 @@ export class Signal {
   }
 }
 
-/**
- * Waits for `ending`, but no longer than that: a database that does not answer must not keep the
- * process alive.
- */
+/** Waits for `ending`, but no longer than that: a database that does not answer must not keep the process alive. */
 export const stopWithin = async (milliseconds: number, ending: Promise<void>): Promise<void> => {
   const ended = new AbortController();
   const deadline = sleep(milliseconds, undefined, { signal: ended.signal }).catch(() => {});
@@ -218,20 +215,3 @@ const IDLE_LOOK_MS = 10;
 export const whenIdle = async (isBusy: () => boolean): Promise<void> => {
   while (isBusy()) await sleep(IDLE_LOOK_MS, undefined, { ref: false });
 };
-
-/** Does work one after the other, and lets its caller go on meanwhile: one ahead at most. */
-export class OneAhead {
-  private last: Promise<void> = Promise.resolve();
-
-  /** Begins work once what was begun before has ended. @throws what that threw */
-  async begin(work: () => Promise<void>): Promise<void> {
-    await this.last;
-    this.last = work();
-    // Thrown to who waits for it.
-    this.last.catch(() => {});
-  }
-
-  ended(): Promise<void> {
-    return this.last;
-  }
-}

@@ -38,16 +38,14 @@ export const lineOf = (value: unknown, maximum: number): string => {
   return line.length <= maximum ? line : [...line.slice(0, maximum * 2)].slice(0, maximum).join('');
 };
 
-const lastTime = { at: NaN, text: '' };
+let last = { at: NaN, text: '' };
 
 /** ISO 8601 with an explicit numeric offset, such as `2030-01-31T09:15:00.000+00:00`. */
 export const isoTime = (epochMs: number): string => {
   // Rows that are written together have one time, and writing it takes long.
-  if (epochMs !== lastTime.at) {
-    lastTime.text = withOffset(new Date(epochMs).toISOString());
-    lastTime.at = epochMs;
-  }
-  return lastTime.text;
+  if (epochMs !== last.at)
+    last = { at: epochMs, text: withOffset(new Date(epochMs).toISOString()) };
+  return last.text;
 };
 
 /** As `isoTime`, for a time as JavaScript writes it, which ends in `Z`. */

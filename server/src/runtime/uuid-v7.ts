@@ -14,8 +14,7 @@ const pooled = (size: number): Buffer => {
 };
 
 /**
- * A UUID version 7 (RFC 9562): its first 48 bits are the time, so ids made together stay together
- * in an index.
+ * A UUID version 7 (RFC 9562): its first 48 bits are the time, so ids made together stay together in an index.
  * @param at epoch milliseconds.
  */
 export const uuidV7 = (at: number, random: (size: number) => Buffer = pooled): string => {

@@ -97,9 +97,8 @@ export class Recorder<Outcome> {
   }
 
   /**
-   * While the database is away the outcomes are kept and tried again: to forget them would be to send
-   * again what receivers have. An outcome that cannot be recorded for another reason keeps its lease and
-   * comes back by itself: at least once.
+   * While the database is away the outcomes are kept and tried again: to forget them would be to send again what receivers
+   * have. An outcome that cannot be recorded for another reason keeps its lease and comes back by itself: at least once.
    */
   private async recordBatch(batch: readonly Outcome[]): Promise<void> {
     const { name, keepMs = Number.POSITIVE_INFINITY, logFault, record } = this.options;

@@ -246,8 +246,7 @@ export class StocktakesService extends Documents<Stocktake> {
   protected readonly name = 'Stocktake';
 
   /**
-   * One count of many items, dated when counting began. A preview says what each level is and would
-   * be, and stores nothing.
+   * One count of many items, dated when counting began. A preview says what each level is and would be, and stores nothing.
    * @throws ValidationError (400) that names the field
    */
   async stocktake(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {

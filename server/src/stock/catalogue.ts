@@ -39,8 +39,7 @@ const NONE = '0'.repeat(8);
 const epochs = (db: Db) => db.table(EPOCHS_TABLE);
 
 /**
- * Begins an epoch, in a transaction in which nobody else gives numbers. Old epochs are forgotten: their
- * cursors start over.
+ * Begins an epoch, in a transaction in which nobody else gives numbers. Old epochs are forgotten: their cursors start over.
  * @param number  the last that was given
  */
 const beginEpoch = async (tx: Tx, number: number): Promise<void> => {
@@ -268,9 +267,8 @@ export const keepNumbering = (app: App): void => {
 };
 
 /**
- * Marks items whose entry in the catalogue changes, in the transaction that changes them: without its
- * commit no till gets it, and with it one always does
- * (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
+ * Marks items whose entry in the catalogue changes, in the transaction that changes them: without its commit no till
+ * gets it, and with it one always does (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
  */
 export const markChanged = async (db: Db, items: readonly number[]): Promise<void> => {
   const rows = [...new Set(items)].map((item) => ({ item_id: item }));

@@ -84,9 +84,8 @@ export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Pro
 };
 
 /**
- * Makes the levels that are missing, locks all of these places until the transaction ends, and
- * returns them by `placeKey`. Always in the order of item and location, so that two transactions
- * never wait for each other in a circle.
+ * Makes the levels that are missing, locks all of these places until the transaction ends, and returns them by
+ * `placeKey`. Always in the order of item and location, so that two transactions never wait for each other in a circle.
  */
 export const lockLevels = async (tx: Tx, places: readonly Place[]) => {
   const locked = await readLevels(tx, places, { lock: true });
@@ -221,9 +220,8 @@ const sumPending = (level: Held, time: number): number =>
   );
 
 /**
- * This file is the only writer of levels and movements (docs/tills.md#the-rule-of-stock); `counts.ts`
- * marks for it which counts were accepted. Entries are worked out in memory
- * while the levels are locked, and written together by `flush`.
+ * This file is the only writer of levels and movements (docs/tills.md#the-rule-of-stock); `counts.ts` marks for it which
+ * counts were accepted. Entries are worked out in memory while the levels are locked, and written together by `flush`.
  * @param simulate  works everything out and writes nothing: for test-mode records. It neither locks
  *   levels nor makes them.
  * @param openingOf  what a level starts from that is not there, where it is not made
@@ -577,10 +575,7 @@ export const declareEvents = (app: App, declared: EventMap): void => {
 
 export const declareStockEvents = (app: App): void => declareEvents(app, STOCK_EVENTS);
 
-/**
- * A transaction's stock changes as events with subscribers; they are published with the transaction's
- * other events.
- */
+/** A transaction's stock changes as events with subscribers; they are published with the transaction's other events. */
 export const stockChangeEvents = async (tx: Tx, app: App, changes: readonly LevelChange[]) => {
   if (changes.length === 0) return [];
   const heard = await getPublisher(app).subscribed(STOCK_EVENT_NAMES);

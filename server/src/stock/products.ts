@@ -10,9 +10,8 @@ import { defaultLocation } from './locations';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
 
 /**
- * The site's own products, as the `stock` option maps them. A product is a document: its draft, its
- * published version and its languages are rows of one, and count as what the published one in
- * the default language says.
+ * The site's own products, as the `stock` option maps them. A product is a document: its draft, its published version
+ * and its languages are rows of one, and count as what the published one in the default language says.
  */
 
 type ProductMapping = NonNullable<Options['stock']> & { contentType: UID.ContentType };
@@ -153,8 +152,7 @@ export const readProductRows = async (
 };
 
 /**
- * Products of rows: the row in the default language says what a document is, the published one of it, then
- * the oldest.
+ * Products of rows: the row in the default language says what a document is, the published one of it, then the oldest.
  */
 export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> => {
   const documents = new Map<string, ProductRow[]>();

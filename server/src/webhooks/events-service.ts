@@ -31,8 +31,9 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
   if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
     let calls: Promise<void> | undefined;
-    const telling = (handlers: Promise<void>): void => void (calls = handlers);
-    await publisher.publish([{ event, data }], undefined, { telling });
+    await publisher.publish([{ event, data }], undefined, (telling) => {
+      calls = telling;
+    });
     await calls;
     return;
   }

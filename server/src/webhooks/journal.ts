@@ -16,11 +16,10 @@ export const JOURNAL_TABLE = 'switchboard_journal';
 export const REPLAYS_TABLE = 'switchboard_journal_replays';
 
 /**
- * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0.
- * `entry_id` is the id of its envelope in the journal, `frame` and `data` are the rest of it, both as the
- * text that is sent. `webhooks` are the ids of those that were sent it when it was published, as a JSON
- * list, null if nobody was. `number` is its place in the journal, given after the commit; `created_at` is
- * when it happened, epoch milliseconds.
+ * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0. `entry_id` is the id
+ * of its envelope in the journal, `frame` and `data` are the rest of it, both as the text that is sent. `webhooks` are
+ * the ids of those that were sent it when it was published, as a JSON list, null if nobody was. `number` is its place
+ * in the journal, given after the commit; `created_at` is when it happened, epoch milliseconds.
  */
 export const journalTable = {
   tableName: JOURNAL_TABLE,
@@ -91,9 +90,8 @@ const giveNumbers = (app: App): Promise<number> =>
   });
 
 /**
- * Gives numbers to events whose transaction has committed, at most 1,000. Numbers follow the commits
- * by which they are given, not those of the events: an event that was long in its transaction gets a
- * number that nobody has read past.
+ * Gives numbers to events whose transaction has committed, at most 1,000. Numbers follow the commits by which they are
+ * given, not those of the events: an event that was long in its transaction gets a number that nobody has read past.
  * @returns the last number that was given
  */
 const numberEvents = async (app: App): Promise<number> => {

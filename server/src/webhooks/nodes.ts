@@ -158,9 +158,8 @@ const areOthersRunning = async (app: App): Promise<boolean> => {
 };
 
 /**
- * Resolves once no process uses subscribers from before a change of webhooks or modules that was just committed; at
- * once if no other one runs. Within a caller's transaction it does not wait: others see the change half a second after
- * the commit.
+ * Resolves once no process uses subscribers from before a change of webhooks or modules that was just committed; at once if
+ * no other one runs. Within a caller's transaction it does not wait: others see the change half a second after the commit.
  */
 export const awaitOtherNodes = async (app: App): Promise<void> => {
   if (app.db.inTransaction()) return;

@@ -8,7 +8,7 @@ import type { SentEvent } from '../hooks';
 import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
 import { debugLog, errorText, isoTime, isRecord } from '../runtime/text';
-import { OneAhead, TimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { queuedLine } from './debug-lines';
 import {
   bodyOf,
@@ -124,27 +124,19 @@ export interface EventToPublish {
 }
 
 /** Freezes events of one moment, each but for the delivery's id (docs/contract-webhooks.md#envelope). */
-class Freezer {
-  private readonly frames = new Map<string, string>();
+const freezerAt = ({ strapi: { config } }: App, at: number) => {
+  const frames = new Map<string, string>();
+  return ({ event, text }: SentEvent, deliveries = 1): SharedMessage => {
+    if (!frames.has(event)) {
+      const site = config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
+      const head = JSON.stringify({ event, created_at: isoTime(at), site });
+      frames.set(event, head.slice(1, -1));
+    }
+    return { event, at, frame: frames.get(event) ?? '', data: text, deliveries, id: null };
+  };
+};
 
-  constructor(
-    private readonly app: App,
-    private readonly at: number
-  ) {}
-
-  freeze({ event, text }: SentEvent, deliveries = 1): SharedMessage {
-    const frame = this.frames.get(event) ?? this.frameOf(event);
-    return { event, at: this.at, frame, data: text, deliveries, id: null };
-  }
-
-  private frameOf(event: string): string {
-    const { config } = this.app.strapi;
-    const site = config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
-    const frame = JSON.stringify({ event, created_at: isoTime(this.at), site }).slice(1, -1);
-    this.frames.set(event, frame);
-    return frame;
-  }
-}
+type Freezer = ReturnType<typeof freezerAt>;
 
 /**
  * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
@@ -153,7 +145,7 @@ class Freezer {
 export const freezeEnvelope = (
   app: App,
   { deliveryId, event, at, data }: { deliveryId: string; event: string; at: number; data: unknown }
-): string => bodyOf(deliveryId, new Freezer(app, at).freeze({ event, text: jsonOf(data ?? {}) }));
+): string => bodyOf(deliveryId, freezerAt(app, at)({ event, text: jsonOf(data ?? {}) }));
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */
 export interface NewDelivery {
@@ -294,11 +286,6 @@ export const queueDeliveries = async (
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
 
-interface Publishing {
-  telling?: (calls: Promise<void>) => void;
-  statements?: OneAhead;
-}
-
 type UnfitFilterHandler = (app: App) => Promise<void>;
 
 const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
@@ -333,20 +320,18 @@ export class Publisher {
   }
 
   /**
-   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current
-   * transaction, or in one of its own. An event that cannot be frozen is logged and left out; a delivery that
-   * cannot be stored fails the write: no write without its event. Handlers of `service_crm_webhook` are called
-   * after the commit.
+   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current transaction, or
+   * in one of its own. An event that cannot be frozen is logged and left out; a delivery that cannot be stored fails
+   * the write: no write without its event. Handlers of `service_crm_webhook` are called after the commit.
    * @param subscriptions of a caller that has asked about these events in this transaction
    * @param telling gets a promise that resolves once handlers were called; never if the transaction rolls back
-   * @param statements of the write, which the caller waits for
    * @returns the number of deliveries
    * @throws the database's error
    */
   async publish(
     events: readonly EventToPublish[],
     subscriptions?: Subscriptions,
-    { telling = () => {}, statements }: Publishing = {}
+    telling: (calls: Promise<void>) => void = () => {}
   ): Promise<number> {
     if (events.length === 0) return 0;
     const { app } = this;
@@ -357,9 +342,7 @@ export class Publisher {
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(app.strapi, () =>
-          this.queue(events, known, onListened, statements)
-        );
+        const queued = await inTurn(app.strapi, () => this.queue(events, known, onListened));
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(events.length);
         return queued;
@@ -375,8 +358,7 @@ export class Publisher {
   private queue(
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    onListened: (listened: readonly SentEvent[]) => void,
-    shared: OneAhead | undefined
+    onListened: (listened: readonly SentEvent[]) => void
   ): Promise<number> {
     const { store } = this;
     return this.app.db.transaction(async (tx) => {
@@ -386,9 +368,7 @@ export class Publisher {
       const { batch, largest } = await tx.statementSize();
       const slice = new TimeSlice();
       const at = store.now();
-      const freezer = new Freezer(this.app, at);
-      const own = new OneAhead();
-      const statements = shared ?? own;
+      const freezer = freezerAt(this.app, at);
       const listened: SentEvent[] = [];
       const debug = debugLog(this.app.strapi);
       const said: string[] = [];
@@ -397,19 +377,13 @@ export class Publisher {
       let entries: JournalEntry[] = [];
       let characters = 0;
       let counted: SharedMessage | null = null;
-      // A database server writes them while the next ones are frozen.
       const flush = async (): Promise<void> => {
-        const [deliveries, kept] = [work, entries];
+        if (work.length > 0) await queueDeliveries(store, tx, work);
+        for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
+        if (entries.length > 0) await insertEntries(tx, entries);
+        if (debug) said.push(...work.map(queuedLine));
+        queued += work.length;
         [work, entries, characters] = [[], [], 0];
-        queued += deliveries.length;
-        if (debug) said.push(...deliveries.map(queuedLine));
-        await statements.begin(async () => {
-          // Earlier ones of this write go first.
-          for (const one of deliveries) one.isFree &&= !waiting.has(one.webhook);
-          if (deliveries.length > 0) await queueDeliveries(store, tx, deliveries);
-          for (const { isLeased, webhook } of deliveries) if (!isLeased) waiting.add(webhook);
-          if (kept.length > 0) await insertEntries(tx, kept);
-        });
       };
       for (const entry of events) {
         const event = this.serialised(entry);
@@ -439,20 +413,19 @@ export class Publisher {
             isTest: false,
             subject: entry.subject,
             isOrdered: webhook.ordering === 'by_record',
-            isFree: store.limits.isFree(webhook),
+            // Earlier ones of this write go first.
+            isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
           });
           webhooks.set(webhook.id, webhook);
           sentTo.push(webhook.id);
           if (!shared || body !== counted) characters += length;
           counted = body;
           // Not all of a bulk write at once: memory must not follow the number of its rows.
-          if (work.length >= ROWS_AT_ONCE || characters >= batch) {
-            await flush();
-            await slice.next();
-          } else if (slice.isOver()) await slice.next();
+          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+          if (slice.isOver()) await slice.next();
         }
         if (!subscriptions.isJournaled(event.event)) continue;
-        const message = freezer.freeze(event);
+        const message = freezer(event);
         if (fits(message, largest)) {
           entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
           characters += message.frame.length + message.data.length;
@@ -465,7 +438,6 @@ export class Publisher {
         if (slice.isOver()) await slice.next();
       }
       await flush();
-      await own.ended();
       // Deliveries that are rolled back were never queued.
       if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
       tx.onCommit(() => {
@@ -504,7 +476,7 @@ export class Publisher {
         if (data === text) alike.push(webhook);
         else if (data !== null) {
           const own = alike === thinned ? thinText(event, data) : data;
-          const body = freezer.freeze({ event, text: own });
+          const body = freezer({ event, text: own });
           yield { webhook, body, shared: false };
         }
       } catch (error) {
@@ -520,7 +492,7 @@ export class Publisher {
     for (const alike of [same, thinned]) {
       if (alike.length === 0) continue;
       const said = alike === thinned ? thinText(event, text) : text;
-      const body = freezer.freeze({ event, text: said }, alike.length);
+      const body = freezer({ event, text: said }, alike.length);
       for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
     }
   }

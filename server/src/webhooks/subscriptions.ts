@@ -3,7 +3,7 @@ import { MODULE_IDS } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/shared';
-import { currentTrx } from '../database/transactions';
+import { currentTurn } from '../database/transactions';
 import { inChunks } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { enabledModules, storedModules } from '../modules/modules';
@@ -257,7 +257,7 @@ export class Subscribers {
   /** As `current`, where the answer is in memory; null: it is not. */
   known(events: readonly string[]): Subscriptions | null {
     const { strapi, db } = this.app;
-    const trx = db.inTransaction() ? currentTrx(strapi) : db.pool.knex;
+    const trx = db.inTransaction() ? currentTurn(strapi)?.transaction?.trx : db.pool.knex;
     return trx && !changing.has(trx) ? (this.recall(events)?.found ?? null) : null;
   }
 

@@ -29,12 +29,11 @@ export const WEBHOOK_LOCKS_TABLE = 'switchboard_webhook_turns';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
- * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed too
- * until a time, where somebody rotated with an overlap. `headers` are the webhook's own, by their names,
- * each value encrypted likewise, or null. `payload` is null if it is full, `ordering` and `filter` where
- * there is none, `rate_per_second` and `concurrency` where no own one is. Switching it on resets
- * `failing_since` and the counts. `origin_id` is the id that the row had where it was made: an import
- * gives rows ids of their own, and so it is known to be one.
+ * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed too until a time,
+ * where somebody rotated with an overlap. `headers` are the webhook's own, by their names, each value encrypted
+ * likewise, or null. `payload` is null if it is full, `ordering` and `filter` where there is none, `rate_per_second`
+ * and `concurrency` where no own one is. Switching it on resets `failing_since` and the counts. `origin_id` is the id
+ * that the row had where it was made: an import gives rows ids of their own, and so it is known to be one.
  */
 export const webhookType = internalType({
   singularName: 'webhook',
@@ -91,12 +90,11 @@ const relatedBy = (name: string, target: string, referencedTable: string) => ({
 });
 
 /**
- * The document id is the id of the delivery, of its envelope and of its header; the host's index on it is
- * the only one. `state` is the column `status`, a name that the host keeps for itself. `next_attempt_at` is
- * what the owner of the site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body`
- * is what is sent, or null if it shares a message with others. `extra_tries` are attempts by hand among
- * `tries` that used up none of the schedule. `error` is null as long as nothing was tried: so the log tells
- * apart what waits and what fails.
+ * The document id is the id of the delivery, of its envelope and of its header; the host's index on it is the only one.
+ * `state` is the column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
+ * site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null if it
+ * shares a message with others. `extra_tries` are attempts by hand among `tries` that used up none of the schedule.
+ * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails.
  *
  * `webhook` is the same column as `webhook_id`, seen as a relation, so that an import maps it to the id that the
  * webhook was given; `message` likewise. They are virtual: a foreign key would lock the webhook's row.
@@ -211,13 +209,12 @@ export const attemptsTable = {
 } satisfies PlainTable;
 
 /**
- * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is
- * there, and the events it had then. No attributes: what an import brings is not there. Nor is its health
- * (`webhooks/rules/failing.ts`), which is about attempts from here: whether there was one, when the first
- * one after the last success failed, and when somebody was told (`alarmed_at`). Nothing is sent before
- * `paused_until`: its receiver asked for that. `answered_rotation` is the `previous_secret_until` of the
- * rotation since which a post was answered 2xx: no other one has to reset it. `activation` counts how often it
- * was switched on or given another address: an attempt of an earlier one says nothing of it.
+ * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is there, and the events
+ * it had then. No attributes: what an import brings is not there. Nor is its health (`webhooks/rules/failing.ts`), which is
+ * about attempts from here: whether there was one, when the first one after the last success failed, and when somebody was
+ * told (`alarmed_at`). Nothing is sent before `paused_until`: its receiver asked for that. `answered_rotation` is the
+ * `previous_secret_until` of the rotation since which a post was answered 2xx: no other one has to reset it. `activation`
+ * counts how often it was switched on or given another address: an attempt of an earlier one says nothing of it.
  */
 export const webhookOwnColumns = {
   tableName: WEBHOOKS_TABLE,
@@ -255,11 +252,10 @@ export const RECOVERIES_TABLE = 'switchboard_recoveries';
 export const RECOVERY_ITEMS_TABLE = 'switchboard_recovery_items';
 
 /**
- * Recoveries, and previews of them until they are started. `token` is the preview's id; `kind` says
- * which source finds its items, `filter` (JSON) what that is asked for, and `boundary` up to which row it
- * looks. Counts are as in the answers; `collected_at` is when all its items were there, `moved_at` when
- * one of them last changed. `due_at` is when it is to be looked at; null: never again. Times are epoch
- * milliseconds of the database's clock.
+ * Recoveries, and previews of them until they are started. `token` is the preview's id; `kind` says which source finds
+ * its items, `filter` (JSON) what that is asked for, and `boundary` up to which row it looks. Counts are as in the
+ * answers; `collected_at` is when all its items were there, `moved_at` when one of them last changed. `due_at` is when
+ * it is to be looked at; null: never again. Times are epoch milliseconds of the database's clock.
  */
 export const recoveriesTable = {
   tableName: RECOVERIES_TABLE,

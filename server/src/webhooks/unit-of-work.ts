@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { inChunks } from '../database/written-rows';
-import { nextTurn, OneAhead } from '../runtime/event-loop';
-import { subscribersOf, type Subscriptions } from './subscriptions';
+import { getPublisher } from './publish';
+import type { Subscriptions } from './subscriptions';
 import type { App } from '../app';
 
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
@@ -19,8 +19,6 @@ export type Changes<Change> = readonly (readonly [id: string, change: Change])[]
 export abstract class UnitOfWork<Type, Change> {
   /** True while changes are tracked here: from the beginning of its work to the comparison. */
   isTracking = false;
-  /** What publishing writes. */
-  readonly statements = new OneAhead();
   protected readonly changes = new Map<Type, Map<string, Change>>();
   /** Writes within it that are under way; the work that began one may not wait for it. */
   private readonly inner = new Set<Promise<unknown>>();
@@ -29,7 +27,7 @@ export abstract class UnitOfWork<Type, Change> {
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
-    return subscribersOf(this.app).current(events);
+    return getPublisher(this.app).subscribers.current(events);
   }
 
   async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
@@ -69,18 +67,8 @@ export abstract class UnitOfWork<Type, Change> {
       }
     };
     return this.app.db.unitOfWork(tracked, async () => {
-      try {
-        for (const [type, changes] of this.changes) {
-          const [first = [], ...others] = inChunks([...changes]);
-          await this.publishSome(type, first);
-          for (const some of others) {
-            // The driver sends what is to be written in a turn of its own.
-            await nextTurn();
-            await this.publishSome(type, some);
-          }
-        }
-      } finally {
-        await this.statements.ended();
+      for (const [type, changes] of this.changes) {
+        for (const some of inChunks([...changes])) await this.publishSome(type, some);
       }
     });
   }
@@ -98,7 +86,7 @@ export class UnitsOfWork<Unit extends { readonly app: App; isTracking: boolean }
 
   /** Runs `work` as a write of its own. @param events that it may cause */
   enter<T>(unit: Unit, events: readonly string[], work: (unit: Unit) => T): T {
-    subscribersOf(unit.app).prefetch(events);
+    if (!unit.app.db.inTransaction()) getPublisher(unit.app).subscribers.prefetch(events);
     return this.storage.run(unit, () => work(unit));
   }
 }

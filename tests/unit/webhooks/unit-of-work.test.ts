@@ -3,7 +3,6 @@ import type { App } from '../../../server/src/app';
 import { type Changes, UnitOfWork, UnitsOfWork } from '../../../server/src/webhooks/unit-of-work';
 
 const app = {
-  part: () => ({ prefetch: () => null }),
   db: {
     inTransaction: () => true,
     async unitOfWork<T>(work: () => Promise<T>, publish: () => Promise<void>): Promise<T> {

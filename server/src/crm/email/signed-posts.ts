@@ -182,9 +182,8 @@ const sendgridEvents = (values: Values): ProviderEvent[] => {
 };
 
 /**
- * Twilio SendGrid: the signed Event Webhook (a JSON array) and the signed Inbound Parse Webhook (a
- * form). Both sign the timestamp header followed by the raw body with ECDSA on P-256; the dashboard
- * gives the public key as base64 of its DER.
+ * Twilio SendGrid: the signed Event Webhook (a JSON array) and the signed Inbound Parse Webhook (a form). Both sign the
+ * timestamp header followed by the raw body with ECDSA on P-256; the dashboard gives the public key as base64 of its DER.
  */
 export const sendgrid =
   (key: KeyObject): Provider =>

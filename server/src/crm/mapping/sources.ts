@@ -380,12 +380,7 @@ const planWatch = (app: App) => {
   const relations = records.flatMap((watched) => watchedRelations(app, watched));
   const relationsByTarget = groupBy(relations, ({ target }) => target);
   const exclusive = relations.filter((relation) => relation.exclusive);
-  const exclusiveRelations = groupBy(exclusive, ({ watched }) => watched.uid);
   const uids = [...new Set([...byUid.keys(), ...relationsByTarget.keys()])];
-  const relatedBy = (uid: string): readonly string[] => [
-    ...(relationsByTarget.get(uid) ?? []).flatMap(({ inverse }) => inverse ?? []),
-    ...(exclusiveRelations.get(uid) ?? []).map(({ attribute }) => attribute),
-  ];
   const eventsOf = (uid: string): readonly string[] => {
     const ends = (relationsByTarget.get(uid) ?? []).map(({ watched }) => watched);
     return [...new Set([...(byUid.get(uid) ?? []), ...ends].flatMap(({ events }) => events))];
@@ -397,9 +392,7 @@ const planWatch = (app: App) => {
   return {
     byUid,
     relationsByTarget,
-    exclusiveRelations,
-    /** Attributes by which a new record of a type may change others. */
-    relatedBy: new Map(uids.map((uid) => [uid, relatedBy(uid)])),
+    exclusiveRelations: groupBy(exclusive, ({ watched }) => watched.uid),
     eventsByUid: new Map(uids.map((uid) => [uid, eventsOf(uid)])),
     /** Types of which one call of the document service writes several rows, at either end. */
     compound: new Set(uids.filter(isCompound)),

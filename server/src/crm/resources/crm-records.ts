@@ -8,7 +8,7 @@ import { isDuplicate, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { fieldError } from '../../http/validation';
-import { subscribersOf } from '../../webhooks/subscriptions';
+import { getPublisher } from '../../webhooks/publish';
 import {
   emailKey,
   EmailTakenError,
@@ -48,9 +48,8 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
 };
 
 /**
- * Finds contacts by a text: each of its words is in a name, the e-mail address or the phone number, in any
- * case; or it is a part of a phone number, however that is written. Reads every contact.
- * docs/management-api.md#finding-contacts
+ * Finds contacts by a text: each of its words is in a name, the e-mail address or the phone number, in any case; or it
+ * is a part of a phone number, however that is written. Reads every contact. docs/management-api.md#finding-contacts
  */
 const contactWhere = (app: App, watched: WatchedSource, text: string): Where => {
   const columns = SEARCHED.flatMap((path) => columnOf(app, watched, path) ?? []);
@@ -184,9 +183,8 @@ class CrmRecords {
   }
 
   /**
-   * Nobody else changes a record until the transaction ends: two writers of one contact would else compare
-   * with the same past and send the same twice. The transaction's first statement: MySQL goes on reading
-   * what was there when it first read.
+   * Nobody else changes a record until the transaction ends: two writers of one contact would else compare with the same past
+   * and send the same twice. The transaction's first statement: MySQL goes on reading what was there when it first read.
    * @throws NotFoundError for an unknown id.
    */
   private async lock(id: string): Promise<void> {
@@ -200,7 +198,7 @@ class CrmRecords {
     const email = kind === 'contact' && watched.source.own ? input.email : null;
     try {
       const run = () => {
-        subscribersOf(app).prefetch(eventsAbout(app, watched.uid));
+        getPublisher(app).subscribers.prefetch(eventsAbout(app, watched.uid));
         return withEmailLock(app, email, () => app.db.transaction(work));
       };
       return await (app.db.inTransaction() ? run() : withTransientRetry(run));

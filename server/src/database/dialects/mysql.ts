@@ -61,10 +61,8 @@ export const mysql: Dialect = {
     const sql = `SELECT id, document_id FROM ?? WHERE document_id IN (${repeated('?', keys.length)})`;
     const made = rowsOf<MadeRow>(await rawStatement(executor, sql, [qualified(target), ...keys]));
     if (followUp) {
-      const any = anyOfList(
-        'id',
-        made.map(({ id }) => Number(id))
-      );
+      const ids = made.map(({ id }) => Number(id));
+      const any = anyOfList('id', ids);
       // It locks every row that it reads, and of a small table it would read all: others' new rows too.
       const where = `${target.name} made FORCE INDEX (PRIMARY) WHERE ${any.sql}`;
       await rawStatement(executor, followUpOf(followUp, target.schema, where), any.bindings);

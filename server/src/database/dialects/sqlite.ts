@@ -21,14 +21,12 @@ const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => 
 const CHUNK = 100;
 
 /** Inserts rows one by one, or a hundred at once. */
-const insertRows = (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) =>
-  rows.length === CHUNK
-    ? runForEach(executor, insertOf(target, CHUNK), [rows.flatMap((row) => valuesOf(target, row))])
-    : runForEach(
-        executor,
-        insertOf(target, 1),
-        rows.map((row) => valuesOf(target, row))
-      );
+const insertRows = (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) => {
+  const values = rows.map((row) => valuesOf(target, row));
+  const isChunk = rows.length === CHUNK;
+  const sql = insertOf(target, isChunk ? CHUNK : 1);
+  return runForEach(executor, sql, isChunk ? [values.flat()] : values);
+};
 
 const insertOf = (target: InsertTarget, rows: number): string => {
   const { name, columns } = target;

@@ -5,9 +5,7 @@ import type { PlainTable } from './plain-tables';
 
 type Attribute = Record<string, unknown>;
 
-/**
- * Kinds of attributes. Each use gets an object of its own: the host writes the column's name into it.
- */
+/** Kinds of attributes. Each use gets an object of its own: the host writes the column's name into it. */
 
 /** Epoch milliseconds: a number to `strapi.documents`, a bigint to statements, on every database. */
 export const epoch = () => ({ type: 'integer' as const, columnType: { type: 'bigInteger' } });

@@ -31,9 +31,8 @@ const MOVED = 'moved';
 const AT_ONCE = 500;
 
 /**
- * Moves the next rows, in a transaction that nodes which boot at once take turns in: it is either
- * committed with how far it came, or never was. So nothing is queued a second time after somebody has
- * worked on it.
+ * Moves the next rows, in a transaction that nodes which boot at once take turns in: it is either committed with how
+ * far it came, or never was. So nothing is queued a second time after somebody has worked on it.
  * @returns whether all are moved
  */
 export const moveSome = <Row extends { id: number }>(

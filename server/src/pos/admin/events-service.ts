@@ -329,8 +329,7 @@ export class PosEventsService {
   }
 
   /**
-   * Applies a held refund without its sale; should that come, both are settled as if it had come first.
-   * Null: it is not held.
+   * Applies a held refund without its sale; should that come, both are settled as if it had come first. Null: it is not held.
    * @param madeBy  who has it done
    */
   async acceptWithoutSale(id: number, madeBy: string | null): Promise<PosEventDetail | null> {

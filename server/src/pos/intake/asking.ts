@@ -172,9 +172,8 @@ const movementsOf = async (
 };
 
 /**
- * The answer to what became of records of the connection, in the order asked
- * (docs/tills.md#what-became-of-a-record). As JSON text, a record after the other: a hundred of a
- * thousand lines each would hold the event loop.
+ * The answer to what became of records of the connection, in the order asked (docs/tills.md#what-became-of-a-record).
+ * As JSON text, a record after the other: a hundred of a thousand lines each would hold the event loop.
  */
 export const statusText = async (
   app: App,

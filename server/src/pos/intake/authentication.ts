@@ -41,10 +41,9 @@ interface SignedRequest {
 }
 
 /**
- * True if the signature is `sha256=` and the hex HMAC-SHA256 of the timestamp, a newline and the exact
- * body bytes, keyed with the secret's UTF-8 bytes (the whole string, prefix included). The hex may be in
- * either case. The HMAC is worked out even for a malformed header and compared in constant time, so the
- * answer's time tells nothing.
+ * True if the signature is `sha256=` and the hex HMAC-SHA256 of the timestamp, a newline and the exact body bytes,
+ * keyed with the secret's UTF-8 bytes (the whole string, prefix included). The hex may be in either case. The HMAC is
+ * worked out even for a malformed header and compared in constant time, so the answer's time tells nothing.
  */
 export const verifySignature = (secret: string, { timestamp, signature, body }: SignedRequest) => {
   const expected = createHmac('sha256', secret).update(`${timestamp}\n`).update(body).digest();
@@ -56,9 +55,8 @@ export const verifySignature = (secret: string, { timestamp, signature, body }: 
 const DUMMY_SECRET = 'no connection has this secret';
 
 /**
- * Judges `X-POS-Timestamp` against the server's clock. The skew is the sender's clock minus ours,
- * in whole seconds: positive when the till is ahead, null if the header is missing or unreadable. A skew
- * of exactly the window passes.
+ * Judges `X-POS-Timestamp` against the server's clock. The skew is the sender's clock minus ours, in whole seconds:
+ * positive when the till is ahead, null if the header is missing or unreadable. A skew of exactly the window passes.
  * @param header  the header as received; undefined when missing or sent more than once
  * @param nowMs  the server's time in epoch milliseconds
  */

@@ -154,9 +154,8 @@ export class Checks {
   }
 
   /**
-   * `POST /batch`: records, each with what its own route would have answered, in the order sent
-   * (docs/tills.md#batches). They are handed to the ingestion in that order and in one go, so they take
-   * effect in it and share their commits.
+   * `POST /batch`: records, each with what its own route would have answered, in the order sent (docs/tills.md#batches). They
+   * are handed to the ingestion in that order and in one go, so they take effect in it and share their commits.
    */
   batch(ctx: Context): Promise<void> {
     return this.serve(ctx, 'batch', async (request) => {

@@ -172,10 +172,7 @@ const moneyOf = (members: readonly Member[]): [SoldMoney[], RefundToPrice[]] => 
   return [sales, refunds];
 };
 
-/**
- * The cost of the refunds of these sales' ids by all accepted records of a mode, processed or not; by
- * their ids.
- */
+/** The cost of the refunds of these sales' ids by all accepted records of a mode, processed or not; by their ids. */
 export const priceAccepted = async (
   tx: Tx,
   digests: Iterable<string>,
@@ -511,9 +508,8 @@ const loadRelatives = async (
 };
 
 /**
- * The refund groups of the batch, with the relatives that have to be looked at again. The lines of
- * the batch must be resolved, and its connections and those of their groups locked: nobody else then
- * adds to them.
+ * The refund groups of the batch, with the relatives that have to be looked at again. The lines of the batch must be
+ * resolved, and its connections and those of their groups locked: nobody else then adds to them.
  * @param withMoney  the groups are to be counted, too
  */
 export const loadRefundGroups = async (

@@ -49,11 +49,10 @@ import {
 } from '../tables';
 
 /**
- * A record's lines are resolved, and the ledger gets the difference. The reason to process a record makes
- * no difference (it is new, a mapping was made, undone or corrected, an item or a location is known now,
- * its connection is in another group): `resolve` finds out the items and places of its lines, and `post`
- * appends to the ledger the lines that it lacks, or has at another place. The goods that refunds put back
- * follow from their groups (refund-group.ts), in the same way.
+ * A record's lines are resolved, and the ledger gets the difference. The reason to process a record makes no difference (it
+ * is new, a mapping was made, undone or corrected, an item or a location is known now, its connection is in another group):
+ * `resolve` finds out the items and places of its lines, and `post` appends to the ledger the lines that it lacks, or has at
+ * another place. The goods that refunds put back follow from their groups (refund-group.ts), in the same way.
  */
 
 /** For each line of a record where it is; null if nobody can say yet. */
@@ -108,10 +107,7 @@ export const readStored = <K extends EventKind>(
   { body, received_at: at }: Pick<PosEventRow, 'body' | 'received_at'>
 ) => readRecord(kind, Buffer.from(body, 'utf8'), Number(at));
 
-/**
- * Reads a stored event back.
- * @throws Error if the stored body is no record any more; the event is then `failed`.
- */
+/** Reads a stored event back. @throws Error if the stored body is no record any more; the event is then `failed`. */
 export const openContext = (
   row: PosEventRow,
   connection: ConnectionRow,
@@ -332,8 +328,7 @@ const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<Accepted
 };
 
 /**
- * Stocktakes whose lines were accepted or counted as something else than they are: they make no other
- * count stale any more.
+ * Stocktakes whose lines were accepted or counted as something else than they are: they make no other count stale any more.
  */
 const withdrawMisplaced = async (tx: Tx, app: App, stocktakes: readonly ProcessingContext[]) => {
   const withdrawnIn = (mode: PosEventRow['mode']): AcceptedCount[] =>
@@ -389,10 +384,7 @@ interface Posted {
   preview: boolean;
 }
 
-/**
- * Appends to the ledger what it lacks of the batch and of its refund groups.
- * @returns what changed on the shelves
- */
+/** Appends to the ledger what it lacks of the batch and of its refund groups. @returns what changed on the shelves */
 export const post = async (
   tx: Tx,
   app: App,

@@ -81,9 +81,8 @@ const regroupedRefunds = async (db: Db, connection: number, others: readonly num
 };
 
 /**
- * A connection left or joined groups, so that refunds may belong to other sales: they are settled again,
- * the rest of sales is worked out then, and their closings are compared again. The connection's row is
- * locked by the transaction.
+ * A connection left or joined groups, so that refunds may belong to other sales: they are settled again, the rest of
+ * sales is worked out then, and their closings are compared again. The connection's row is locked by the transaction.
  */
 export const regroup = async (
   tx: Tx,
@@ -154,9 +153,8 @@ const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
 };
 
 /**
- * Wakes events that wait for something that is known: the process that learnt it was killed between its
- * commit and its wake. So it is with what a mapping decided that was undone. For the start of a node and,
- * now and then, by the clock.
+ * Wakes events that wait for something that is known: the process that learnt it was killed between its commit and its
+ * wake. So it is with what a mapping decided that was undone. For the start of a node and, now and then, by the clock.
  */
 export const wakeKnown = (app: App): Promise<void> =>
   app.db.retrying(async (tx) => {

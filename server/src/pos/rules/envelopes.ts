@@ -106,9 +106,8 @@ function* findRepeated(members: readonly JsonPart[]): Steps<Refused | null> {
 }
 
 /**
- * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each as it
- * was sent, those that are none as what is wrong with them. A fault of the body around them refuses the
- * whole. Never throws.
+ * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each as it was sent,
+ * those that are none as what is wrong with them. A fault of the body around them refuses the whole. Never throws.
  */
 export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   const envelope = yield* envelopeSteps('batch', bytes);

@@ -138,9 +138,8 @@ export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
 };
 
 /**
- * The cost of refunds (docs/tills.md#what-a-refund-costs), for a group as above: the result follows from
- * the sales and refunds alone, never from the order in which they came, nor from which items are known.
- * All money is in minor units.
+ * The cost of refunds (docs/tills.md#what-a-refund-costs), for a group as above: the result follows from the sales and
+ * refunds alone, never from the order in which they came, nor from which items are known. All money is in minor units.
  */
 
 export type SoldMoney = Pick<GroupSale, 'id' | 'connection'> &

@@ -176,9 +176,8 @@ const WITHDRAWN =
   'MRO MTL MZM NLG PTE ROL SDD SIT SKK SLL SRG STD TMM TRL USS VEB VEF YUM ZMK ZWD ZWL ZWN ZWR';
 
 /**
- * Every currency code a sale may bear. A wrong refusal costs a shop its sale and a wrong acceptance
- * only a remark in the log, so withdrawn codes stay, and a code that is newer than this list is
- * known as soon as the site's Node knows it.
+ * Every currency code a sale may bear. A wrong refusal costs a shop its sale and a wrong acceptance only a remark in the log,
+ * so withdrawn codes stay, and a code that is newer than this list is known as soon as the site's Node knows it.
  */
 export const CURRENCY_CODES: readonly string[] = [
   ...new Set([

@@ -128,9 +128,8 @@ export const isOpenAt = (hours: readonly OpenHours[], zone: string, at: number):
 };
 
 /**
- * Minutes, with fractions, that lie in open hours between two instants (epoch milliseconds): those at
- * which the shop's clock shows a time within them. So an hour that clocks skip is none, and one that
- * they show twice is two.
+ * Minutes, with fractions, that lie in open hours between two instants (epoch milliseconds): those at which the shop's
+ * clock shows a time within them. So an hour that clocks skip is none, and one that they show twice is two.
  * @param enough  counting may stop once there are more than so many
  */
 export const openMinutesBetween = (

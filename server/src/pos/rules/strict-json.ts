@@ -179,10 +179,7 @@ class JsonScanner {
     return true;
   }
 
-  /**
-   * Steps over what follows a value, and closes what ends with it.
-   * @returns whether it was the last one
-   */
+  /** Steps over what follows a value, and closes what ends with it. @returns whether it was the last one */
   private finish(): boolean {
     for (let around = this.open.at(-1); around; around = this.open.at(-1)) {
       const step = this.path.pop();
@@ -317,9 +314,8 @@ type StrictJson =
       ok: true;
       value: JsonValue;
       /**
-       * Fields whose number was written with a fraction that a double cannot hold, such as
-       * `1.00000000000000000001`: they read as whole numbers and are none. The record's own fields only;
-       * deeper ones are the sender's business.
+       * Fields whose number was written with a fraction that a double cannot hold, such as `1.00000000000000000001`:
+       * they read as whole numbers and are none. The record's own fields only; deeper ones are the sender's business.
        */
       roundedToInteger: ReadonlySet<string>;
     }
@@ -354,9 +350,8 @@ function* scanSteps(text: string, rules: ScanRules): Steps<Read<JsonScanner>> {
 const plainZeros = (_key: string, value: JsonValue): JsonValue => (value === 0 ? 0 : value);
 
 /**
- * Reads a body's raw bytes as JSON (RFC 8259), step by step: strict UTF-8 without a byte order mark, no
- * key twice in one object however it is escaped. `-0` reads as 0. A key `__proto__` becomes an ordinary
- * own property. Never throws.
+ * Reads a body's raw bytes as JSON (RFC 8259), step by step: strict UTF-8 without a byte order mark, no key twice in
+ * one object however it is escaped. `-0` reads as 0. A key `__proto__` becomes an ordinary own property. Never throws.
  * @param depth  how deeply it may be nested; the body is the first level
  * @param nodes  how many values it may have
  */

@@ -299,10 +299,9 @@ export function* recordSteps<K extends EventKind>(
 }
 
 /**
- * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no
- * schema can state (a real calendar day, valid Unicode in ids, an item once in a count, a count at
- * most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose `message` names field and rule.
- * Never throws. docs/contract-pos.md#answers.
+ * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no schema can state (a
+ * real calendar day, valid Unicode in ids, an item once in a count, a count at most 5 minutes ahead). A refusal is a
+ * 400 `schema_invalid` whose `message` names field and rule. Never throws. docs/contract-pos.md#answers.
  * @param receivedAtMs  when the request arrived, epoch milliseconds
  */
 export const readRecord = <K extends EventKind>(

@@ -29,10 +29,9 @@ const REST_MS = 250;
 const OWN_REST_MS = 2000;
 
 /**
- * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied.
- * Leased rows count towards the group's cap on all nodes, so it claims ahead only while no other node
- * holds any of the group, and only if its rows are quick: with slower ones there is time to claim, and
- * other nodes should get some.
+ * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied. Leased rows count
+ * towards the group's cap on all nodes, so it claims ahead only while no other node holds any of the group, and only if
+ * its rows are quick: with slower ones there is time to claim, and other nodes should get some.
  */
 export class SlotTurns {
   /** Groups that have a turn now, each with what wakes it; `isOff`: its rows are not to be worked on. */

@@ -33,10 +33,7 @@ export const readTicketId = (id: string | undefined): Ticket | null => {
 export class Tickets {
   private wanted = new Map<string, Ticket>();
 
-  /**
-   * @param refused gets tickets that Redis may not have taken, and why; the work behind them is in the
-   * database
-   */
+  /** @param refused gets tickets that Redis may not have taken, and why; the work behind them is in the database */
   constructor(
     private readonly kind: string,
     private readonly queue: Pick<Queue, 'addBulk'>,

@@ -1,10 +1,9 @@
 /**
- * The rule of stock (docs/tills.md#the-rule-of-stock), for one item in one location. Times are epoch
- * milliseconds.
+ * The rule of stock (docs/tills.md#the-rule-of-stock), for one item in one location. Times are epoch milliseconds.
  *
- * Level = the latest accepted count, or else the opening quantity, + every movement whose effective time
- * is later than that count. Two counts of the very same time are a correction: the later arrival wins.
- * The level is the same whatever the order of the steps; `foldInDatabase` says it in one go, in SQL.
+ * Level = the latest accepted count, or else the opening quantity, + every movement whose effective time is later than
+ * that count. Two counts of the very same time are a correction: the later arrival wins. The level is the same whatever
+ * the order of the steps; `foldInDatabase` says it in one go, in SQL.
  */
 
 /** Why a movement has the effect it has. */

@@ -17,10 +17,9 @@ export type OccurredAt = { ok: true; epochMs: number } | { ok: false; rule: stri
 const no = (rule: string): OccurredAt => ({ ok: false, rule });
 
 /**
- * Reads `occurred_at` as epoch milliseconds (docs/contract-pos.md#sale). Digits past the millisecond
- * are cut off. A leap second (`23:59:60` in UTC) counts as the first second of the next day, as
- * POSIX time has it. Never throws; a refusal says the broken rule in words that fit after
- * "occurred_at".
+ * Reads `occurred_at` as epoch milliseconds (docs/contract-pos.md#sale). Digits past the millisecond are cut off. A
+ * leap second (`23:59:60` in UTC) counts as the first second of the next day, as POSIX time has it. Never throws; a
+ * refusal says the broken rule in words that fit after "occurred_at".
  */
 export const parseOccurredAt = (text: string): OccurredAt => {
   const parts = PARTS.exec(text);

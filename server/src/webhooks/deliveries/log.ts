@@ -408,8 +408,7 @@ export const findDelivery = async (
 };
 
 /**
- * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those
- * that no delivery needs any more.
+ * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those that no delivery needs any more.
  * @param ids a message's id as often as deliveries of it were removed
  */
 const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> => {

@@ -68,8 +68,7 @@ export interface NextState extends DeliveryProgress {
 const LONGEST_PAUSES_MS = 72 * 3_600_000;
 
 /**
- * The transition if the receiver asked for a pause: only the next attempt is due later;
- * docs/receivers.md#asking-for-a-pause.
+ * The transition if the receiver asked for a pause: only the next attempt is due later; docs/receivers.md#asking-for-a-pause.
  * @param until when the pause ends, `at` when the attempt ended; both epoch milliseconds
  * @returns null if it was put off for long enough: the attempt counts as any other
  */

@@ -38,11 +38,10 @@ const UNANNOUNCED_MS = 5;
 const MANY = 1000;
 
 /**
- * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they
- * are now (rotation holds at once, for queued deliveries too), yet a query an attempt would be the
- * most expensive part of it. So a row is read again when something was changed in this process, and
- * otherwise before a change by another one is answered; whatever is asked for in one turn of the event
- * loop is one query.
+ * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they are now (rotation
+ * holds at once, for queued deliveries too), yet a query an attempt would be the most expensive part of it. So a row is
+ * read again when something was changed in this process, and otherwise before a change by another one is answered;
+ * whatever is asked for in one turn of the event loop is one query.
  */
 const createWebhookLoader = (app: App) => {
   const { db } = app;
