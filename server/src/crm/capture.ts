@@ -101,13 +101,13 @@ interface TrackedChange {
   tags: boolean;
   /** The row as the write left it, where it need not be read again. */
   row: Entry | null;
-  /** What was given for a new row, if nothing has written to it since. */
+  /** The values given for a new row, if nothing has written to it since. */
   inserted?: Data | null;
   /** Its state before could not be told (a computed field failed): no event is made up. */
   unknown: boolean;
 }
 
-const NEW = { before: null, row: null, unknown: false } as const;
+const NEW = { before: null, row: null, unknown: false, inserted: null } as const;
 
 /** The possible changes of a write with such data; null data: anything. */
 const impactOf = (
@@ -240,8 +240,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
         given.push(data.documentId);
       } else {
         const { tags } = impactOf(watched, 'create', data);
-        const id = giveDocumentId(this.app.strapi, watched.uid, data);
-        changes.set(id, { before: null, tags, row: null, unknown: false, inserted: null });
+        changes.set(giveDocumentId(this.app.strapi, watched.uid, data), { ...NEW, tags });
       }
     }
     if (given.length > 0) await this.trackGiven(watched, given);
@@ -505,7 +504,7 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
   return relations.some(({ inverse }) => inverse !== null && data?.[inverse] !== undefined);
 };
 
-/** Whether somebody is sent an event of a write, or it is a new entry of a form; null: that has to be asked. */
+/** True if somebody is sent an event of a write, or it is a new entry of a form; null: that has to be asked. */
 const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonly string[]) =>
   sources.some(({ form }) => form !== null) ||
   (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) ?? null);

@@ -369,7 +369,7 @@ const isKept = (type: string, value: unknown): boolean => {
   return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
 };
 
-/** What a row that was just inserted has in some columns, by what was given for it; null: it has to be read. */
+/** Some columns of a row that was just inserted, by what was given for it; null: it has to be read. */
 export const insertedRow = (
   strapi: Core.Strapi,
   uid: string,

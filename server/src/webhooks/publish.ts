@@ -136,8 +136,6 @@ const freezerAt = ({ strapi: { config } }: App, at: number) => {
   };
 };
 
-type Freezer = ReturnType<typeof freezerAt>;
-
 /**
  * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
  * @throws TypeError if `data` is no object in JSON
@@ -457,7 +455,7 @@ export class Publisher {
   private async *freeze(
     serialised: SentEvent,
     subscribers: readonly Webhook[],
-    freezer: Freezer
+    freezer: ReturnType<typeof freezerAt>
   ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
     const { event, text } = serialised;
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;

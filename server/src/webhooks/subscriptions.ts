@@ -198,9 +198,6 @@ export interface SubscriptionQuery extends Mark {
   isRefreshing?: boolean;
 }
 
-/** Lists of events as texts: a write looks at the same few again and again. */
-const keys = new WeakMap<readonly string[], string>();
-
 /** Transactions that have changed webhooks or modules, which only they see until they commit. */
 const changing = new WeakSet<object>();
 
@@ -250,7 +247,7 @@ export class Subscribers {
     const recalled = this.recall(events);
     if (recalled || performance.now() > this.rememberUntil) return recalled;
     const query = this.queryApart(events);
-    this.queries.set(this.keyOf(events), query);
+    this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
     return query;
   }
 
@@ -288,15 +285,9 @@ export class Subscribers {
     return isRecent && wanted.every((event) => events.includes(event));
   }
 
-  private keyOf(events: readonly string[]): string {
-    const key = keys.get(events) ?? events.join();
-    keys.set(events, key);
-    return this.app.hooks.hasListeners() ? `listened ${key}` : key;
-  }
-
   /** Finds a recent query of another write, and starts the next one in time. */
   private recall(events: readonly string[]): SubscriptionQuery | null {
-    const key = this.keyOf(events);
+    const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
     const known = this.queries.get(key);
     const now = performance.now();
     const isTrusted = now < this.rememberUntil && known?.revision === this.revision;

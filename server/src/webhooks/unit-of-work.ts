@@ -19,6 +19,8 @@ export type Changes<Change> = readonly (readonly [id: string, change: Change])[]
 export abstract class UnitOfWork<Type, Change> {
   /** True while changes are tracked here: from the beginning of its work to the comparison. */
   isTracking = false;
+  /** All that it may cause, which are looked up at once. */
+  events: readonly string[] = [];
   protected readonly changes = new Map<Type, Map<string, Change>>();
   /** Writes within it that are under way; the work that began one may not wait for it. */
   private readonly inner = new Set<Promise<unknown>>();
@@ -27,7 +29,8 @@ export abstract class UnitOfWork<Type, Change> {
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Promise<Subscriptions> {
-    return getPublisher(this.app).subscribers.current(events);
+    const isAmongAll = events.every((event) => this.events.includes(event));
+    return getPublisher(this.app).subscribers.current(isAmongAll ? this.events : events);
   }
 
   async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
@@ -75,7 +78,9 @@ export abstract class UnitOfWork<Type, Change> {
 }
 
 /** Writes of one kind of source, by asynchronous context. */
-export class UnitsOfWork<Unit extends { readonly app: App; isTracking: boolean }> {
+export class UnitsOfWork<
+  Unit extends Pick<UnitOfWork<unknown, unknown>, 'app' | 'isTracking' | 'events'>,
+> {
   private readonly storage = new AsyncLocalStorage<Unit>();
 
   /** The write that is being tracked here, if there is one. */
@@ -87,6 +92,7 @@ export class UnitsOfWork<Unit extends { readonly app: App; isTracking: boolean }
   /** Runs `work` as a write of its own. @param events that it may cause */
   enter<T>(unit: Unit, events: readonly string[], work: (unit: Unit) => T): T {
     if (!unit.app.db.inTransaction()) getPublisher(unit.app).subscribers.prefetch(events);
+    unit.events = events;
     return this.storage.run(unit, () => work(unit));
   }
 }
