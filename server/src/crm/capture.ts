@@ -372,8 +372,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     const rows = new Map<string, Entry>();
     const unread: string[] = [];
     for (const [id, { row, inserted }] of changes) {
-      const { uid, columns } = watched;
-      const known = row ?? (inserted && insertedRow(this.app.strapi, uid, inserted, columns));
+      const known = row ?? (inserted && insertedRow(this.app.strapi, watched, inserted));
       if (known) rows.set(id, known);
       else unread.push(id);
     }

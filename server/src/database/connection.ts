@@ -113,7 +113,7 @@ export const padded = <T>(values: readonly T[], filler: T | undefined = values.a
 
 type Written = { changes: number; lastInsertRowid: number | bigint };
 
-/** Runs a statement of SQLite's that writes, for each row of values. */
+/** Runs a statement of SQLite's that writes, for each row of values. @returns how many rows each wrote, and its last id */
 export const runForEach = async (
   executor: Executor,
   sql: string,

@@ -369,18 +369,17 @@ const isKept = (type: string, value: unknown): boolean => {
   return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
 };
 
-/** Some columns of a row that was just inserted, by what was given for it; null: it has to be read. */
+/** Those columns of a row that was just inserted, by what was given for it; null: it has to be read. */
 export const insertedRow = (
   strapi: Core.Strapi,
-  uid: string,
-  data: Params,
-  names: readonly string[]
+  { uid, columns }: { uid: string; columns: readonly string[] },
+  data: Params
 ): Params | null => {
   // MySQL may be set to cut what is too long.
   if (strapi.db.dialect.client === 'mysql') return null;
   const { attributes } = strapi.db.metadata.get(uid);
   const row: Params = { documentId: data.documentId };
-  for (const name of names) {
+  for (const name of columns) {
     const shape = attributes[name] as { type: string; default?: unknown; column?: Params };
     const isFilled = shape.default !== undefined || shape.column?.defaultTo !== undefined;
     row[name] = data[name] === undefined && !isFilled ? null : data[name];

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Knex } from 'knex';
+import { padded } from '../database/connection';
 import type { Database, Db, Tx } from '../database/db';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { freeRows, idsOf, marks, type Row } from './dialects';
@@ -204,8 +205,8 @@ export class LimitedQueue extends Queue {
       await this.ordered(tx).whereIn('id', idsOf(found)).delete();
       const next = await tx.rows<Row>(
         `SELECT MIN(id) AS id FROM ${this.database.named(this.limited.order)}
-         WHERE (group_id, ordering_key) IN (${marks(found, '(?, ?)')}) GROUP BY group_id, ordering_key`,
-        found.flatMap(({ group_id: group, ordering_key: key }) => [group, key])
+         WHERE (group_id, ordering_key) IN (${marks(padded(found), '(?, ?)')}) GROUP BY group_id, ordering_key`,
+        padded(found).flatMap(({ group_id: group, ordering_key: key }) => [group, key])
       );
       await this.setState(tx, idsOf(next), 'ready', 'blocked');
     });
@@ -332,7 +333,7 @@ export class LimitedQueue extends Queue {
 
   /** Rows that have an earlier one of their key; rows that were queued without a key get it first. */
   private async behind(tx: Tx, group: number, ids: readonly number[]): Promise<Set<number>> {
-    const order = this.database.named(this.limited.order);
+    const order = tx.named(this.limited.order);
     const behind = await this.inParts(ids, async (part) => {
       const known = (await this.ordered(tx).whereIn('id', part).pluck('id')) as (number | string)[];
       const having = new Set(known.map(Number));
@@ -344,11 +345,12 @@ export class LimitedQueue extends Queue {
       await this.addKeys(tx, added, 'ignore');
       const keyed = [...having, ...idsOf(added)];
       if (keyed.length === 0) return [];
+      const any = tx.dialect.anyOf('o.id', keyed);
       const found = await tx.rows<Row>(
-        `SELECT o.id FROM ${order} o WHERE o.id IN (${marks(keyed)}) AND EXISTS (
+        `SELECT o.id FROM ${order} o WHERE ${any.sql} AND EXISTS (
            SELECT 1 FROM ${order} p
            WHERE p.group_id = o.group_id AND p.ordering_key = o.ordering_key AND p.id < o.id)`,
-        keyed
+        any.bindings
       );
       return idsOf(found);
     });

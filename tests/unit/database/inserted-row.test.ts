@@ -10,9 +10,10 @@ const attributes = {
   made: { type: 'datetime' },
 };
 
-const told = (data: object, names: readonly string[], client = 'postgres') => {
+const told = (data: object, columns: readonly string[], client = 'postgres') => {
   const db = { dialect: { client }, metadata: { get: () => ({ attributes }) } };
-  return insertedRow({ db } as unknown as Core.Strapi, 'x', { documentId: 'a', ...data }, names);
+  const type = { uid: 'x', columns };
+  return insertedRow({ db } as unknown as Core.Strapi, type, { documentId: 'a', ...data });
 };
 
 describe('a row that was just inserted', () => {

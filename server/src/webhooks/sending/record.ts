@@ -93,7 +93,7 @@ const isUnnoted = ({ ok, webhook }: MadeAttempt): boolean =>
  * addresses or switches them on between the judgement and what is written.
  * @returns them in the order of their ids: two nodes must not wait for each other
  */
-const lockWebhooks = async (app: App, tx: Tx, made: readonly MadeAttempt[]) => {
+const lockWebhooks = async (tx: Tx, made: readonly MadeAttempt[]): Promise<WebhookRow[]> => {
   const isNews = (one: MadeAttempt): boolean =>
     one.ok ? isUnnoted(one) : !one.lease.delivery.isTest;
   const webhooksOf = (some: readonly MadeAttempt[]) => [
@@ -103,8 +103,8 @@ const lockWebhooks = async (app: App, tx: Tx, made: readonly MadeAttempt[]) => {
   if (ids.length === 0) return [];
   const any = tx.dialect.anyOf('id', ids);
   const news = tx.dialect.anyOf('id', webhooksOf(made.filter(isNews)));
-  return tx.rows<WebhookRow>(
-    `SELECT * FROM ${app.db.named(WEBHOOKS_TABLE)} WHERE ${any.sql} AND (${news.sql}
+  return tx.rows(
+    `SELECT * FROM ${tx.named(WEBHOOKS_TABLE)} WHERE ${any.sql} AND (${news.sql}
        OR consecutive_failures <> 0 OR failed_attempts > 0 OR attempted IS NULL
        OR unwell_since IS NOT NULL OR alarmed_at IS NOT NULL) ORDER BY id${tx.forUpdate}`,
     [...any.bindings, ...news.bindings]
@@ -182,7 +182,7 @@ const updateWebhooks = async (app: App, tx: Tx, recorded: readonly RecordedAttem
   const pauses = new Map<number, number>();
   const updates: RowUpdate[] = [];
   const off: { row: WebhookRow; reason: string }[] = [];
-  for (const before of await lockWebhooks(app, tx, recorded)) {
+  for (const before of await lockWebhooks(tx, recorded)) {
     const id = Number(before.id);
     const ofWebhook = recorded.filter(({ lease }) => lease.delivery.webhook === id);
     const own = ofWebhook.filter((one) => countsFor(before, one));
