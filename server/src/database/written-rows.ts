@@ -369,7 +369,7 @@ const isKept = (type: string, value: unknown): boolean => {
   return Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype;
 };
 
-/** Those columns of a row that was just inserted, by what was given for it; null: it has to be read. */
+/** Columns of a row that was just inserted, by what was given for it; null: it has to be read. */
 export const insertedRow = (
   strapi: Core.Strapi,
   { uid, columns }: { uid: string; columns: readonly string[] },
