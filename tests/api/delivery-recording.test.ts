@@ -65,7 +65,7 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
   const attempt = async (
     webhook: WebhookRow,
     status: number,
-    { headers = {}, isTest = false }: { headers?: Record<string, string>; isTest?: boolean } = {}
+    { retryAfter, isTest = false }: { retryAfter?: string; isTest?: boolean } = {}
   ): Promise<MadeAttempt> => {
     const store = getDeliveryStore(site.app);
     const deliveryId = uuidV7(Date.now());
@@ -81,10 +81,10 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
       webhook,
       ok,
       endedAt,
+      retryAfter,
       attempt: {
-        at: '2026-01-01T00:00:00+00:00',
-        request: { url: webhook.url, headers: {} },
-        answer: { status, headers, body: 'answer', truncated: false },
+        ...{ at: Date.UTC(2026, 0, 1), url: webhook.url, request_headers: '{}' },
+        ...{ status, answer_headers: '{}', answer_body: 'answer', truncated: false },
         error: ok ? null : `http_${status}`,
         duration_ms: 3,
         manual: false,
@@ -108,7 +108,7 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
     const made = [
       await attempt(failing, 500),
       await attempt(well, 200),
-      await attempt(failing, 503, { headers: { 'retry-after': '60' } }),
+      await attempt(failing, 503, { retryAfter: '60' }),
       await attempt(failing, 500),
     ];
     expect(await record(...made)).toBe(4);
@@ -124,8 +124,7 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
   it('prolong a pause, never shorten it, and say nothing else of the webhook', async () => {
     const pausedUntil = endedAt + 5 * MINUTE_MS;
     const webhook = await addWebhook({ paused_until: pausedUntil });
-    const paused = (seconds: string) =>
-      attempt(webhook, 429, { headers: { 'retry-after': seconds } });
+    const paused = (seconds: string) => attempt(webhook, 429, { retryAfter: seconds });
     expect(await record(await paused('60'))).toBe(1);
     expect(await kept(webhook)).toEqual({ ...UNTRIED, pausedUntil });
     expect(await record(await paused('600'), await paused('60'))).toBe(2);
@@ -151,7 +150,7 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
   it('mean nothing to a webhook that has another address by now', async () => {
     const webhook = await addWebhook();
     const made = [
-      await attempt(webhook, 503, { headers: { 'retry-after': '60' } }),
+      await attempt(webhook, 503, { retryAfter: '60' }),
       await attempt(webhook, 410),
       await attempt(webhook, 500),
     ];
@@ -168,8 +167,8 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
     const webhook = await addWebhook();
     const made = [await attempt(webhook, 200), await attempt(webhook, 200)];
     const [nul, broken] = [await attempt(webhook, 200), await attempt(webhook, 200)];
-    Object.assign(nul.attempt.answer as object, { body: 'a\0b' });
-    Object.assign(broken.attempt.answer as object, { status: 'two hundred' });
+    Object.assign(nul.attempt, { answer_body: 'a\0b' });
+    Object.assign(broken.attempt, { status: 'two hundred' });
     const before = site.lines.length;
     const lost = kind === 'sqlite' ? 0 : 1;
     expect(await record(made[0], nul, broken, made[1])).toBe(4 - lost);

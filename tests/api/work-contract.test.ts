@@ -110,9 +110,8 @@ const deliveries: Subject = {
             counts: null,
           },
           attempt: {
-            at: '2026-01-01T00:00:00+00:00',
-            request: { url: 'http://127.0.0.1/', headers: { a: 'b' } },
-            answer: { status: 200, headers: {}, body: 'ok', truncated: false },
+            ...{ at: Date.UTC(2026, 0, 1), url: 'http://127.0.0.1/', request_headers: '{"a":"b"}' },
+            ...{ status: 200, answer_headers: '{}', answer_body: 'ok', truncated: false },
             error: null,
             duration_ms: 1,
             manual: false,

@@ -123,3 +123,98 @@ export const serveThread = <In, Out>(
     }
   });
 };
+
+/** The answer for a piece of work that was given back, and is as it was. */
+export const UNBEGUN = 'unbegun';
+
+/** A piece of work that has to wait for its turn. */
+export interface Laned {
+  lane: number;
+  /** How much of its lane may be under way at once. */
+  atOnce: number;
+  /** How long it may wait, in milliseconds; then it is given back. */
+  waitMs: number;
+}
+
+interface LanesOptions<In, Out> {
+  /** How much may be under way at once. */
+  atOnce: number;
+  /** Never rejects. */
+  work(one: In): Promise<Out>;
+  /** True if a piece may not begin any more. */
+  isStale(one: In): boolean;
+  /** False if what waits in the lane is to be looked at again. */
+  goesOn(answer: Out): boolean;
+}
+
+/**
+ * Within a thread: keeps pieces of work that were handed over before they may begin, so that the next one
+ * need not be waited for where it comes from.
+ */
+export class Lanes<In extends Laned, Out> {
+  private readonly underWay = new Map<number, number>();
+  private waiting: { one: In; until: number; done: (answer: Out | typeof UNBEGUN) => void }[] = [];
+  private working = 0;
+  private isLooking = false;
+  private timer: NodeJS.Timeout | null = null;
+
+  constructor(private readonly options: LanesOptions<In, Out>) {}
+
+  run(one: In): Promise<Out | typeof UNBEGUN> {
+    return new Promise((done) => {
+      this.waiting.push({ one, until: performance.now() + one.waitMs, done });
+      this.begin();
+    });
+  }
+
+  private begin(): void {
+    const { atOnce, isStale } = this.options;
+    while (this.working < atOnce) {
+      const at = this.waiting.findIndex(
+        ({ one }) => (this.underWay.get(one.lane) ?? 0) < one.atOnce
+      );
+      const [next] = at < 0 ? [] : this.waiting.splice(at, 1);
+      if (!next) break;
+      if (isStale(next.one) || performance.now() > next.until) next.done(UNBEGUN);
+      else void this.work(next.one).then(next.done);
+    }
+    const [first] = this.waiting;
+    if (!first || this.timer) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      const now = performance.now();
+      this.giveBack(({ until }) => until <= now);
+      this.begin();
+    }, first.one.waitMs);
+  }
+
+  private async work(one: In): Promise<Out> {
+    const { goesOn, work } = this.options;
+    this.count(one.lane, 1);
+    const answer = await work(one);
+    this.count(one.lane, -1);
+    if (!goesOn(answer)) this.giveBack((other) => other.one.lane === one.lane);
+    // Not at once: the connection is free in the next turn.
+    if (!this.isLooking) setImmediate(() => this.look());
+    this.isLooking = true;
+    return answer;
+  }
+
+  private look(): void {
+    this.isLooking = false;
+    this.begin();
+  }
+
+  private count(lane: number, more: number): void {
+    this.working += more;
+    const now = (this.underWay.get(lane) ?? 0) + more;
+    if (now > 0) this.underWay.set(lane, now);
+    else this.underWay.delete(lane);
+  }
+
+  private giveBack(which: (one: { one: In; until: number }) => boolean): void {
+    const back = this.waiting.filter(which);
+    this.waiting = this.waiting.filter((one) => !which(one));
+    for (const { done } of back) done(UNBEGUN);
+  }
+}

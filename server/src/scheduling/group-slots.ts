@@ -2,6 +2,7 @@ import type { GroupLimits } from './types';
 import type { Lease } from '../queue/queue';
 
 interface Group<L> {
+  /** Rows that are under way, or handed over before there is a slot for them. */
   running: number;
   /** How many may run now: halved by a failure, raised by a success, never over the cap. */
   limit: number;
@@ -18,6 +19,8 @@ interface Group<L> {
 
 /** Rows are claimed ahead for so long, in milliseconds: quick ones would be used up before the next claim. */
 const AHEAD_MS = 50;
+/** Rows that are handed over before there is a slot for them, times what may run at once. */
+const MOST_HANDED = 2;
 /** A group of which one row takes less is quick, in milliseconds. */
 const QUICK_MS = 40;
 /**
@@ -29,6 +32,9 @@ const MOST_AHEAD = 4;
 const LATEST = 0.2;
 /** A group that was asked to go slower may do twice as much after each of these without another such answer. */
 const SLOW_FOR_MS = 60_000;
+
+const averaged = (before: number | null, tookMs: number): number =>
+  (before ?? tookMs) * (1 - LATEST) + tookMs * LATEST;
 
 const byDue = (a: Lease, b: Lease): number => a.dueAt - b.dueAt || a.id - b.id;
 
@@ -44,14 +50,18 @@ export class GroupSlots<L extends Lease> {
   private waiting = 0;
   /** Rows that claims under way may bring. */
   private reserved = 0;
+  /** As of a group, of all of them. */
+  private tookMs: number | null = null;
 
+  /** @param handsOver whether rows may be handed over before there is a slot, to who keeps the caps himself */
   constructor(
     private readonly nodeCap: number,
     private readonly groupCap: number,
     /** Milliseconds of a clock that only goes forward. */
     private readonly now: () => number = () => performance.now(),
     /** The current limits of a group's own. */
-    private readonly limitsOf: (id: number) => GroupLimits = () => ({})
+    private readonly limitsOf: (id: number) => GroupLimits = () => ({}),
+    private readonly handsOver = false
   ) {}
 
   /** Rows running or waiting for a slot. */
@@ -84,8 +94,17 @@ export class GroupSlots<L extends Lease> {
     return group;
   }
 
+  /** How many rows to hand over beyond so many slots: as many as they serve in some time. */
+  private handedOver(slots: number, tookMs: number | null): number {
+    if (!this.handsOver || tookMs === null) return 0;
+    const served = Math.floor((slots * AHEAD_MS) / Math.max(tookMs, 1));
+    return Math.min(served, MOST_HANDED * this.nodeCap);
+  }
+
   private offer(id: number, group: Group<L>): void {
-    if (group.waiting.length > 0 && group.running < group.limit) this.ready.add(id);
+    const { ahead, cap, limit, running, tookMs, waiting } = group;
+    const isOver = running >= limit + (ahead && limit === cap ? this.handedOver(cap, tookMs) : 0);
+    if (waiting.length > 0 && !isOver) this.ready.add(id);
   }
 
   /** How many rows to have waiting: as many as the group has slots, more if they are quick, none if it fails. */
@@ -130,6 +149,11 @@ export class GroupSlots<L extends Lease> {
     return Math.max(0, Math.min(wanted, this.room - planned));
   }
 
+  /** How many of a group may be under way at once now. */
+  limitOf(id: number): number {
+    return this.of(id).limit;
+  }
+
   /** How many more rows the group has slots for, apart from the cap of the node. */
   freeFor(id: number): number {
     const group = this.of(id);
@@ -148,14 +172,15 @@ export class GroupSlots<L extends Lease> {
     }
   }
 
-  /** The next row to start, which holds a slot until `finish`; none if no slot is free. */
+  /** The next row to start, which holds a slot until `finish` or `putBack`; none if no slot is free. */
   takeNext(): L | undefined {
-    if (this.running >= this.nodeCap) return undefined;
+    if (this.running >= this.nodeCap + this.handedOver(this.nodeCap, this.tookMs)) return undefined;
     for (const id of this.ready) {
       // To the end of the queue: groups take turns, also where slots empty one by one.
       this.ready.delete(id);
       const group = this.of(id);
-      const next = group.running < group.limit ? group.waiting.shift() : undefined;
+      this.offer(id, group);
+      const next = this.ready.delete(id) ? group.waiting.shift() : undefined;
       if (!next) continue;
       group.running += 1;
       this.running += 1;
@@ -189,8 +214,8 @@ export class GroupSlots<L extends Lease> {
   finish(id: number, healthy: boolean | null, tookMs?: number): void {
     const group = this.of(id);
     if (tookMs !== undefined) {
-      const before = group.tookMs ?? tookMs;
-      group.tookMs = before * (1 - LATEST) + tookMs * LATEST;
+      group.tookMs = averaged(group.tookMs, tookMs);
+      this.tookMs = averaged(this.tookMs, tookMs);
     }
     group.running -= 1;
     this.running -= 1;
@@ -200,6 +225,16 @@ export class GroupSlots<L extends Lease> {
         : Math.max(1, Math.floor(group.limit / 2));
     }
     this.offer(id, group);
+  }
+
+  /** Takes a row back that was handed over and did not begin in time. Fewer are, until others have ended. */
+  putBack(one: L): void {
+    const group = this.of(one.group);
+    group.tookMs = Math.max(group.tookMs ?? 0, AHEAD_MS * group.cap);
+    this.tookMs = Math.max(this.tookMs ?? 0, AHEAD_MS);
+    group.running -= 1;
+    this.running -= 1;
+    this.add([one]);
   }
 
   /** Gives up the rows that wait for a slot and returns them. */

@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isInfrastructureFault } from '../database/retry';
 
 const RECORD_AT_ONCE = 200;
+/** So many are worth a commit of their own where no more are under way. */
+const WORTHWHILE = 50;
 const FULL = 1000;
 /** If an outcome waits longer, rows that are claimed meanwhile would lose their leases before they are recorded. */
 const LAG_MS = 2000;
@@ -42,6 +44,7 @@ export class Recorder<Outcome> {
   private wasFull = false;
   private hurrying = false;
   private isAwaited = false;
+  private isResting = false;
   /** Ends the pause in which outcomes gather. */
   private noMore = new AbortController();
   /** When the next recording may begin. */
@@ -56,11 +59,12 @@ export class Recorder<Outcome> {
   add(outcome: Outcome, awaited = false): void {
     this.backlog.push({ outcome, since: this.now() });
     this.isAwaited ||= awaited;
+    if (this.isResting && this.backlog.length >= RECORD_AT_ONCE) this.noMore.abort();
   }
 
-  /** Nothing is under way that could keep an outcome company: an awaited one is recorded at once. */
+  /** Nothing is under way that could keep outcomes company: many, or an awaited one, are recorded at once. */
   expectNoMore(): void {
-    if (this.isAwaited) this.noMore.abort();
+    if (this.isAwaited || this.backlog.length >= WORTHWHILE) this.noMore.abort();
   }
 
   /** Starts recording what has gathered, if it does not already. */
@@ -91,7 +95,9 @@ export class Recorder<Outcome> {
     const pause = waited > LAG_MS / 2 ? 0 : this.next - this.now();
     const isEnough = this.backlog.length >= RECORD_AT_ONCE || this.hurrying;
     const { signal } = this.noMore;
+    this.isResting = true;
     if (pause > 0 && !isEnough) await sleep(pause, undefined, { signal }).catch(() => {});
+    this.isResting = false;
     this.isAwaited = false;
     if (signal.aborted) this.noMore = new AbortController();
   }

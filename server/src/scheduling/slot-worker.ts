@@ -3,6 +3,7 @@ import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/queue';
 import { stopWithin, TimeSlice, whenIdle } from '../runtime/event-loop';
+import { UNBEGUN } from '../runtime/threads';
 import { GroupSlots } from './group-slots';
 import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
 import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from './types';
@@ -26,6 +27,8 @@ interface Judgement {
   slows?: boolean;
   /** Other work waits for it to be recorded. */
   awaited?: boolean;
+  /** How long it held its slot, in milliseconds, where it may have been handed over before it had one. */
+  tookMs?: number;
 }
 
 /** Below 0 `reserveMs` lets rows wait for longer than the claim's lease, which is prolonged meanwhile. */
@@ -48,8 +51,13 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptio
   startsATurn: number;
   /** True while this process answers somebody. */
   isAnswering?(): boolean;
-  /** Does one piece of work. `null`: nothing to record, it is left to its lease. */
-  perform(lease: L): Promise<Outcome | null>;
+  /** `perform` keeps the caps itself: it is given more than may be under way at once. */
+  handsOver?: boolean;
+  /**
+   * Does one piece of work. `null`: nothing to record, it is left to its lease.
+   * @param atOnce how many of its group may be under way at once now
+   */
+  perform(lease: L, atOnce: number): Promise<Outcome | typeof UNBEGUN | null>;
   judge(outcome: Outcome): Judgement;
   /**
    * Records outcomes. Called with what has gathered since the last call, and again with the same
@@ -113,10 +121,11 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private makesWayFrom = 0;
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
-    const { concurrency, concurrencyPerGroup, detached, limitsOf, name, renewMs } = options;
+    const { concurrency, concurrencyPerGroup: nodes, detached, name, renewMs } = options;
+    const { handsOver, limitsOf } = options;
     this.pollMs = options.pollMs;
-    this.turns = { groups: concurrency, nodes: concurrencyPerGroup };
-    this.slots = new GroupSlots<L>(concurrency, concurrencyPerGroup, undefined, limitsOf);
+    this.turns = { groups: concurrency, nodes };
+    this.slots = new GroupSlots<L>(concurrency, nodes, undefined, limitsOf, handsOver);
     this.logFault = createFaultLog(options.log);
     this.recorder = new Recorder({
       name,
@@ -346,10 +355,15 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     let healthy: boolean | null = null;
     let took: number | undefined;
     try {
-      const outcome = await perform(lease);
+      const outcome = await perform(lease, this.slots.limitOf(lease.group));
+      if (outcome === UNBEGUN) {
+        this.slots.putBack(lease);
+        return this.start();
+      }
       if (outcome !== null) {
-        healthy = this.note(lease, outcome);
-        took = performance.now() - since;
+        const judged = this.note(lease, outcome);
+        healthy = judged.healthy;
+        took = judged.tookMs ?? performance.now() - since;
       }
     } catch (error) {
       this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
@@ -371,14 +385,15 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.fill();
   }
 
-  /** Hands an outcome over to be recorded. @returns whether it speaks for its group */
-  private note(lease: L, outcome: Outcome): boolean {
-    const { awaited, healthy, slows } = this.options.judge(outcome);
+  /** Hands an outcome over to be recorded. @returns what it says about its group */
+  private note(lease: L, outcome: Outcome): Judgement {
+    const judged = this.options.judge(outcome);
+    const { awaited, healthy, slows } = judged;
     if (!healthy && slows) this.slots.slow(lease.group);
     const held = this.leases.get(lease);
     if (held) held.isDone = true;
     this.recorder.add({ lease, outcome }, awaited);
-    return healthy;
+    return judged;
   }
 
   /** Puts unprocessed rows back to their place; else they come back with their lease. */

@@ -1,7 +1,7 @@
-import type { Attempt } from '../../../shared/contracts/webhooks';
 import { isoTime } from '../runtime/text';
 import type { LeasedDelivery } from './deliveries/store';
 import type { NewDelivery } from './publish';
+import type { LoggedAttempt } from './deliveries/attempts';
 import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 
@@ -32,8 +32,8 @@ export const unsentLine = (lease: LeasedDelivery, why: UnsentReason): string =>
 export const startedLine = (id: string, { id: webhook }: WebhookRow, manual: boolean): string =>
   `delivery ${id}: attempt started${manual ? ' by hand' : ''}, to webhook ${webhook}`;
 
-export const endedLine = (id: string, { answer, duration_ms: took, error }: Attempt): string =>
-  `delivery ${id}: attempt ended after ${took} ms: ${error ?? 'delivered'}, status ${answer?.status ?? 'none'}`;
+export const endedLine = (id: string, { status, duration_ms: took, error }: LoggedAttempt) =>
+  `delivery ${id}: attempt ended after ${took} ms: ${error ?? 'delivered'}, status ${status ?? 'none'}`;
 
 /** @param held whether the lease still held, so that the outcome counts */
 export const recordedLine = (

@@ -179,6 +179,9 @@ const load = async (
  */
 export const REMEMBERED_MS = 500;
 
+/** The same while other processes do not wait for this one. */
+const UNANNOUNCED_MS = 5;
+
 /** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 250;
 
@@ -208,32 +211,43 @@ const byTransaction = new WeakMap<object, SubscriptionQuery[]>();
 export class Subscribers {
   /** Time by `performance.now()` until which other processes delay their answers for this memory. */
   rememberUntil = 0;
-  /** Counts the changes of webhooks and modules in this process; a query from before the last one is out of date. */
-  private revision = 0;
+  /**
+   * Counts the changes of webhooks and modules in this process; a query from before the last one is out of date.
+   * Threads that send look at it as well.
+   */
+  readonly changes = new Int32Array(new SharedArrayBuffer(4));
   /** By their events; as many as a site has kinds of writes. */
   private readonly queries = new Map<string, SubscriptionQuery>();
 
   constructor(private readonly app: App) {}
+
+  private get revision(): number {
+    return Atomics.load(this.changes, 0);
+  }
 
   /** For what is about to be read of webhooks outside of a transaction. */
   mark(): Mark {
     return { revision: this.revision, at: performance.now() };
   }
 
-  /** True if nothing has changed since then, as far as others may expect this process to know. */
-  isCurrent({ revision, at }: Mark, otherwiseMs: number): boolean {
-    const now = performance.now();
-    const forMs = now < this.rememberUntil ? REMEMBERED_MS : otherwiseMs;
-    return revision === this.revision && now - at < forMs;
+  /** True if nothing was changed here since then, and it was not longer ago than that. */
+  isCurrent({ revision, at }: Mark, forMs: number): boolean {
+    return revision === this.revision && performance.now() - at < forMs;
+  }
+
+  /** How long what is read may be used, as far as other processes expect, in milliseconds. */
+  get goodForMs(): number {
+    return performance.now() < this.rememberUntil ? REMEMBERED_MS : UNANNOUNCED_MS;
   }
 
   /** To be called with each change of webhooks or modules in this process, in its transaction. */
   async forget(): Promise<void> {
     const { db } = this.app;
     if (db.inTransaction()) changing.add((await db.current()).knex);
-    this.revision += 1;
+    const note = () => void Atomics.add(this.changes, 0, 1);
+    note();
     // A query in between did not see the change.
-    db.afterCommit(() => void (this.revision += 1));
+    db.afterCommit(note);
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   type InsertTarget,
   onConflict,
   repeated,
+  type SqlValue,
   valuesOf,
 } from './shared';
 
@@ -25,7 +26,8 @@ const insertRows = (executor: Executor, target: InsertTarget, rows: readonly Ins
   const values = rows.map((row) => valuesOf(target, row));
   const isChunk = rows.length === CHUNK;
   const sql = insertOf(target, isChunk ? CHUNK : 1);
-  return runForEach(executor, sql, isChunk ? [values.flat()] : values);
+  // Not by `flat`, which takes longer than the statement.
+  return runForEach(executor, sql, isChunk ? [Array<SqlValue>().concat(...values)] : values);
 };
 
 const insertOf = (target: InsertTarget, rows: number): string => {

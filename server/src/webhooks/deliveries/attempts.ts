@@ -1,4 +1,3 @@
-import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { inChunks } from '../../database/written-rows';
 import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 import type { DeliveryOutcome } from './store';
@@ -12,36 +11,21 @@ export const FIRST_KEPT = 7;
 const LATEST_KEPT = 13;
 export const ATTEMPTS_KEPT = FIRST_KEPT + LATEST_KEPT;
 
+/** An attempt as its row of the log has it. Only text and numbers: so it crosses from thread to thread at little cost. */
+export type LoggedAttempt = Omit<AttemptRow, 'id' | 'delivery_id' | 'webhook_id'>;
+
 const columnsOf = ({ attempt, lease }: DeliveryOutcome): Omit<AttemptRow, 'id'> => ({
   delivery_id: lease.id,
   webhook_id: lease.delivery.webhook,
-  at: Date.parse(attempt.at),
-  manual: attempt.manual,
-  error: attempt.error,
-  duration_ms: attempt.duration_ms,
-  url: attempt.request.url,
-  request_headers: JSON.stringify(attempt.request.headers),
-  status: attempt.answer?.status ?? null,
-  answer_headers: attempt.answer && JSON.stringify(attempt.answer.headers),
-  answer_body: attempt.answer?.body ?? null,
-  truncated: attempt.answer?.truncated ?? null,
+  ...attempt,
 });
 
-/** Each header's quotes, colon and comma in JSON. */
-const AROUND_HEADER = 6;
-
-const bytesOfHeaders = (headers: Readonly<Record<string, string>>): number =>
-  Object.entries(headers).reduce(
-    (bytes, [name, value]) =>
-      bytes + Buffer.byteLength(name) + Buffer.byteLength(value) + AROUND_HEADER,
-    0
-  );
-
-/** Rough bytes that an attempt adds to a statement; every attempt is measured, so nothing is serialised. */
-export const bytesOfAttempt = ({ request, answer }: Attempt): number =>
-  Buffer.byteLength(request.url) +
-  bytesOfHeaders(request.headers) +
-  (answer ? Buffer.byteLength(answer.body) + bytesOfHeaders(answer.headers) : 0);
+/** Rough bytes that an attempt adds to a statement. */
+export const bytesOfAttempt = (attempt: LoggedAttempt): number =>
+  Buffer.byteLength(attempt.url) +
+  Buffer.byteLength(attempt.request_headers) +
+  Buffer.byteLength(attempt.answer_headers ?? '') +
+  Buffer.byteLength(attempt.answer_body ?? '');
 
 const rows = (db: Db) => db.table(ATTEMPTS_TABLE);
 

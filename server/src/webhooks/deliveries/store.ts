@@ -1,5 +1,4 @@
 import type { Knex } from 'knex';
-import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { type GroupRoom, type Lease, type LeasedRow, type NextPlace } from '../../queue/queue';
 import { type LeaseCap, LimitedQueue } from '../../queue/limited-queue';
 import { nextTurn } from '../../runtime/event-loop';
@@ -15,7 +14,7 @@ import {
   WEBHOOK_LOCKS_TABLE,
   WEBHOOKS_TABLE,
 } from '../tables';
-import { appendAttempts } from './attempts';
+import { appendAttempts, type LoggedAttempt } from './attempts';
 import { KnownLimits, LimitedClaims, orderingKeysOf, seenOf } from './limits';
 import { readBodies } from './messages';
 import type { App } from '../../app';
@@ -32,7 +31,7 @@ export interface LeasedDelivery extends Lease {
 export interface DeliveryOutcome {
   lease: LeasedDelivery;
   next: NextState;
-  attempt: Attempt;
+  attempt: LoggedAttempt;
   /** When the attempt ended, epoch milliseconds of the database's clock. */
   endedAt: number;
 }

@@ -4,7 +4,8 @@ import { repeated } from '../../database/dialects/shared';
 import { isAnswering } from '../../http/server';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/event-loop';
-import { debugEach, debugLog, isoTime } from '../../runtime/text';
+import { debugEach, debugLog } from '../../runtime/text';
+import { UNBEGUN } from '../../runtime/threads';
 import { SlotWorker } from '../../scheduling/slot-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine, type UnsentReason } from '../debug-lines';
@@ -23,6 +24,7 @@ import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
 import { type HeldBack, moduleHolding } from '../modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
+import { UNANSWERED } from './post';
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 
@@ -30,26 +32,29 @@ import type { App } from '../../app';
 interface Loaded {
   webhook: WebhookRow;
   enabled: ReadonlySet<ModuleId>;
+  /** Of webhooks, when it was read. */
+  revision: number;
 }
 
-/** How long a row is good for while other processes do not wait for it to be read again; milliseconds. */
-const UNANNOUNCED_MS = 5;
 /** So many are remembered. */
 const MANY = 1000;
 
 /**
  * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they are now (rotation
  * holds at once, for queued deliveries too), yet a query an attempt would be the most expensive part of it. So a row is
- * read again when something was changed in this process, and otherwise before a change by another one is answered;
- * whatever is asked for in one turn of the event loop is one query.
+ * read again when something was changed in this process, and otherwise before a change by another one is answered:
+ * after half of that time, so that as much is left for a post that waits until it may begin. Whatever is asked for in
+ * one turn of the event loop is one query.
  */
 const createWebhookLoader = (app: App) => {
   const { db } = app;
   const subscribers = subscribersOf(app);
   const modules = storedModules(db.pool).toSQL();
   const known = new Map<number, { mark: Mark; found: Promise<Loaded | undefined> }>();
+  const goodForMs = () => subscribers.goodForMs / 2;
 
   const read = createGathering(async (wanted: readonly number[]) => {
+    const { revision } = subscribers.mark();
     const ids = padded([...new Set(wanted)]);
     // As text, for the query builder takes longer than the query.
     const sql = `SELECT *, (${modules.sql}) AS modules FROM ${db.named(WEBHOOKS_TABLE)}
@@ -59,19 +64,22 @@ const createWebhookLoader = (app: App) => {
       await current.prepared({ sql, bindings: [...modules.bindings, ...ids] })
     );
     const enabled = enabledModules(rows[0]?.modules);
-    const found = new Map(rows.map((webhook) => [Number(webhook.id), { webhook, enabled }]));
+    const found = new Map(
+      rows.map((webhook) => [Number(webhook.id), { webhook, enabled, revision }])
+    );
     return wanted.map((id) => found.get(id));
   });
 
-  return (id: number): Promise<Loaded | undefined> => {
+  const loadWebhook = (id: number): Promise<Loaded | undefined> => {
     const before = known.get(id);
-    if (before && subscribers.isCurrent(before.mark, UNANNOUNCED_MS)) return before.found;
+    if (before && subscribers.isCurrent(before.mark, goodForMs())) return before.found;
     if (known.size >= MANY) known.clear();
     const found = read(id);
     known.set(id, { mark: subscribers.mark(), found });
     found.catch(() => known.delete(id));
     return found;
   };
+  return { goodForMs, loadWebhook };
 };
 
 const TELL_AT_ONCE = 1000;
@@ -80,10 +88,9 @@ const ENDED_AT_ONCE = 500;
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
 const interrupted = (endedAt: number): AttemptResult => {
-  const request = { url: '', headers: {} };
-  const at = isoTime(Date.now());
-  const failed = { answer: null, error: 'interrupted', duration_ms: 0, manual: true };
-  return { ok: false, endedAt, attempt: { at, request, ...failed } };
+  const attempt = { at: Date.now(), url: '', request_headers: '{}', ...UNANSWERED };
+  const failed = { error: 'interrupted', duration_ms: 0, manual: true };
+  return { ok: false, endedAt, retryAfter: undefined, attempt: { ...attempt, ...failed } };
 };
 
 /**
@@ -98,16 +105,16 @@ export const createDeliveryHandler = (
 ): GroupHandler => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
-  const loadWebhook = createWebhookLoader(app);
+  const { goodForMs, loadWebhook } = createWebhookLoader(app);
   const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
   /** @returns the current webhook of a due delivery, or why it is not sent now */
-  const decide = async (lease: LeasedDelivery): Promise<WebhookRow | UnsentReason> => {
+  const decide = async (lease: LeasedDelivery): Promise<Loaded | UnsentReason> => {
     const { delivery, group } = lease;
     const loaded = await loadWebhook(delivery.webhook);
     if (!loaded) return 'webhook deleted';
     const { webhook, enabled } = loaded;
-    if (delivery.isTest || group === BY_HAND) return webhook;
+    if (delivery.isTest || group === BY_HAND) return loaded;
     const foreign = app.site.isForeign(webhook);
     if (foreign) await settleArrivedWebhooksLater(app);
     if (foreign || !webhook.active) return 'webhook switched off';
@@ -115,7 +122,7 @@ export const createDeliveryHandler = (
     if (Math.max(Number(webhook.paused_until), pausedUntil) > store.now()) return 'webhook paused';
     const isAllOn = enabled.size === MODULE_IDS.length;
     const isOff = !isAllOn && (await moduleHolding(app, delivery.event, enabled)) !== null;
-    return isOff ? 'module switched off' : webhook;
+    return isOff ? 'module switched off' : loaded;
   };
 
   /** A test that a crash interrupted is not sent late: the user who pressed the button has long gone. */
@@ -126,16 +133,21 @@ export const createDeliveryHandler = (
   };
 
   /** @returns the attempt that was made; null if none was, and the delivery is somewhere safe */
-  const perform = async (lease: LeasedDelivery): Promise<MadeAttempt | null> => {
+  const perform = async (
+    lease: LeasedDelivery,
+    atOnce: number
+  ): Promise<MadeAttempt | typeof UNBEGUN | null> => {
     const { delivery, group } = lease;
     const decision = await decide(lease);
     if (typeof decision !== 'string') {
+      const { revision, webhook } = decision;
       const manual = group === BY_HAND || delivery.status !== 'pending';
+      const turn = { lane: group, atOnce, waitMs: goodForMs(), revision };
       const result = isInterrupted(lease)
         ? interrupted(store.now())
-        : await sender.attempt(delivery, decision, manual);
-      // Nobody knows whether it was made: it comes again when its lease ends.
-      return result && { lease, webhook: decision, ...result };
+        : await sender.attempt(delivery, { webhook, manual, ...turn });
+      // Where nobody knows whether it was made, it comes again when its lease ends.
+      return result === null || result === UNBEGUN ? result : { lease, webhook, ...result };
     }
     await (decision === 'module switched off' ? heldBack.hold(lease) : release(lease));
     if (decision === 'webhook deleted') {
@@ -176,7 +188,8 @@ export const createDeliveryHandler = (
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
-    startsATurn: options.threads > 0 ? 8 : 1,
+    startsATurn: options.threads > 0 ? 16 : 1,
+    handsOver: options.threads === 1,
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),
@@ -184,9 +197,10 @@ export const createDeliveryHandler = (
     judge: ({ attempt, lease, ok }) => ({
       // Deliveries sent by hand have nothing to do with each other.
       healthy: ok || lease.group === BY_HAND,
-      slows: SLOWS.has(attempt.answer?.status ?? 0),
+      slows: SLOWS.has(attempt.status ?? 0),
       // By the next one of its record.
       awaited: ok && lease.delivery.isOrdered,
+      tookMs: attempt.duration_ms,
     }),
     record: (made) => recordAttempts(app, made, tell),
     onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),

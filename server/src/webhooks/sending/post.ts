@@ -1,4 +1,3 @@
-import type { Attempt } from '../../../../shared/contracts/webhooks';
 import { parseCidrList } from '../../net/address';
 import { createAddressGuard } from '../../net/guard';
 import {
@@ -9,7 +8,8 @@ import {
   openGot,
   openNode,
 } from '../../net/http-client';
-import { isoTime } from '../../runtime/text';
+import type { Laned } from '../../runtime/threads';
+import type { LoggedAttempt } from '../deliveries/attempts';
 import {
   hideEchoes,
   redactHeaders,
@@ -23,7 +23,9 @@ export const REPLAYED = { 'X-Service-Replayed': '1' };
 export type Headers = Record<string, string>;
 
 /** An attempt that is to be made. All of it can be handed to another thread. */
-export interface Post {
+export interface Post extends Laned {
+  /** Of webhooks, when this one was read. */
+  revision: number;
   deliveryId: string;
   event: string;
   body: string;
@@ -39,10 +41,12 @@ export interface Post {
   unlocked: { secret: string; previousSecret: string | null; own: Headers } | null;
 }
 
-/** An attempt that was made, as the log has it. */
+/** An attempt that was made. */
 export interface Posted {
   ok: boolean;
-  attempt: Attempt;
+  attempt: LoggedAttempt;
+  /** The answer's header of that name. */
+  retryAfter: string | undefined;
 }
 
 export interface PosterOptions {
@@ -53,15 +57,25 @@ export interface PosterOptions {
   allowed: readonly string[];
 }
 
-/** An answer as the log keeps it: without credentials, and without what was sent in own headers. */
-const toAnswer = (answer: Partial<Answer>, own: Headers): Attempt['answer'] => {
+/** The log's columns of an answer that has not come. */
+export const UNANSWERED = {
+  status: null,
+  answer_headers: null,
+  answer_body: null,
+  truncated: null,
+};
+
+/** The log's columns of an answer: without credentials, and without what was sent in own headers. */
+const columnsOf = (answer: Partial<Answer>, own: Headers) => {
   const { status, headers = {}, body = '', truncated = false } = answer;
-  if (status === undefined) return null;
+  if (status === undefined) return UNANSWERED;
   const shown = redactHeaders(headers);
-  if (Object.keys(own).length === 0) return { status, headers: shown, body, truncated };
+  if (Object.keys(own).length === 0)
+    return { status, answer_headers: JSON.stringify(shown), answer_body: body, truncated };
   const hide = hideEchoes(own);
   const hidden = Object.entries(shown).map(([name, value]) => [name, hide(value)] as const);
-  return { status, headers: Object.fromEntries(hidden), body: hide(body), truncated };
+  const answerHeaders = JSON.stringify(Object.fromEntries(hidden));
+  return { status, answer_headers: answerHeaders, answer_body: hide(body), truncated };
 };
 
 const SECRET_UNAVAILABLE: AttemptOutcome = { kind: 'failed', cause: 'unknown', durationMs: 0 };
@@ -100,13 +114,15 @@ export class Poster {
     return {
       ok,
       attempt: {
-        at: isoTime(startedAt),
-        request: { url, headers: redactHeaders(headers, Object.keys(own)) },
-        answer: toAnswer(outcome, own),
+        at: startedAt,
+        manual,
         error: unlocked ? cause : 'secret_unavailable',
         duration_ms: Math.round(outcome.durationMs),
-        manual,
+        url,
+        request_headers: JSON.stringify(redactHeaders(headers, Object.keys(own))),
+        ...columnsOf(outcome, own),
       },
+      retryAfter: outcome.headers?.['retry-after'],
     };
   }
 

@@ -36,13 +36,13 @@ const countsFor = (
   Number(webhook.activation ?? 0) === Number(attempted.activation ?? 0);
 
 const toAnswered = (one: MadeAttempt) => {
-  const { answer } = one.attempt;
-  const mayPause = answer?.status === 429 || answer?.status === 503;
+  const { attempt, endedAt, retryAfter } = one;
+  const mayPause = attempt.status === 429 || attempt.status === 503;
   return {
     /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
-    pauseUntil: mayPause ? pauseUntil(answer.headers['retry-after'], one.endedAt) : null,
+    pauseUntil: mayPause ? pauseUntil(retryAfter, endedAt) : null,
     /** The receiver said that it is gone for good. */
-    isGone: answer?.status === 410,
+    isGone: attempt.status === 410,
     ...one,
   };
 };
@@ -120,7 +120,7 @@ const counted = (recorded: readonly RecordedAttempt[]) =>
       at: endedAt,
       ok,
       ended: next.counts,
-      answeredIn: attempt.answer && attempt.duration_ms,
+      answeredIn: attempt.status === null ? null : attempt.duration_ms,
       isGone,
       cause: attempt.error,
       isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, delivery.event),
@@ -224,9 +224,9 @@ const recordTogether = async (app: App, outcomes: readonly RecordedAttempt[]) =>
 /** The part of an outcome that any database takes: that the attempt was made, and how it ended. */
 const bare = (outcome: RecordedAttempt): RecordedAttempt => {
   const { attempt, webhook } = outcome;
-  const answer = attempt.answer && { ...attempt.answer, headers: {}, body: '', truncated: true };
-  const request = { url: webhook.url, headers: {} };
-  return { ...outcome, attempt: { ...attempt, request, answer } };
+  const cut = { answer_headers: '{}', answer_body: '', truncated: true };
+  const own = { url: webhook.url, request_headers: '{}', ...(attempt.status !== null && cut) };
+  return { ...outcome, attempt: { ...attempt, ...own } };
 };
 
 type OnRecorded = (recorded: readonly RecordedAttempt[]) => Promise<void>;
@@ -310,7 +310,7 @@ export const tellDelivered = async (
         event: lease.delivery.event,
         status: next.status,
         tries: next.tries,
-        response_code: attempt.answer?.status ?? null,
+        response_code: attempt.status,
         error: attempt.error,
         duration_ms: attempt.duration_ms,
         next_attempt_at: isoTimeOrNull(next.nextAttemptAt),

@@ -6,7 +6,7 @@ import type { AddressGuard } from '../../net/guard';
 import { namesOf } from '../../net/resolver';
 import { inSpan, measures } from '../../observability/measures';
 import { debugLog } from '../../runtime/text';
-import { Threads } from '../../runtime/threads';
+import { type Laned, Threads, UNBEGUN } from '../../runtime/threads';
 import { unsealOften } from '../../secrets/secret-box';
 import { endedLine, startedLine } from '../debug-lines';
 import type { DeliveryOutcome, QueuedDelivery } from '../deliveries/store';
@@ -14,15 +14,20 @@ import { keepFreeHeaders } from '../rules/request-headers';
 import type { WebhookRow } from '../tables';
 import { openHeaders, previousSecret, toWebhook } from '../webhook';
 import { addressFacts, createSiteGuard, isLocalAllowed } from '../nodes';
+import { subscribersOf } from '../subscriptions';
 import { type Headers, type Post, type Posted, Poster, type PosterOptions } from './post';
+import type { SendingThread } from './thread';
 import type { App } from '../../app';
 
 const THREAD = path.join(__dirname, 'thread.js');
 
 const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-switchboard)';
 
-export interface AttemptResult extends Pick<DeliveryOutcome, 'attempt' | 'endedAt'> {
-  ok: boolean;
+export type AttemptResult = Posted & Pick<DeliveryOutcome, 'endedAt'>;
+
+/** What an attempt is made with. */
+interface Asked extends Pick<Post, 'manual' | 'revision' | keyof Laned> {
+  webhook: WebhookRow;
 }
 
 /** A webhook's secrets and its own headers; null if one can no longer be decrypted. */
@@ -41,7 +46,7 @@ export class Sender {
   private readonly facts: ReturnType<typeof addressFacts>;
   /** Ends what is under way. */
   readonly close: () => void;
-  private readonly make: (post: Post) => Promise<Posted | null>;
+  private readonly make: (post: Post) => Promise<Posted | typeof UNBEGUN | null>;
 
   constructor(private readonly app: App) {
     const { timeoutMs, concurrency, client, dispatch, threads } = app.options.webhooks;
@@ -56,8 +61,13 @@ export class Sender {
     };
     if (dispatch && threads > 0) {
       const died = createFaultLog(app.log).bind(null, 'switchboard: a thread that sends died');
-      const own = { file: THREAD, workerData: options, settings: namesOf, died };
-      const posting = new Threads<Post, Posted>(threads, own);
+      const workerData: SendingThread = {
+        ...options,
+        atOnce: concurrency,
+        changes: subscribersOf(app).changes,
+      };
+      const own = { file: THREAD, workerData, settings: namesOf, died };
+      const posting = new Threads<Post, Posted | typeof UNBEGUN>(threads, own);
       this.make = (post) => posting.run(post);
       this.close = () => posting.end();
     } else {
@@ -71,22 +81,19 @@ export class Sender {
    * Makes one attempt of a delivery: hooks, then sign, guard, post, classify. Never rejects.
    * @returns null if nobody knows whether it was made
    */
-  attempt(
-    delivery: QueuedDelivery,
-    row: WebhookRow,
-    manual: boolean
-  ): Promise<AttemptResult | null> {
+  attempt(delivery: QueuedDelivery, asked: Asked): Promise<AttemptResult | typeof UNBEGUN | null> {
+    const { manual, webhook } = asked;
     const attributes = {
-      'switchboard.webhook_id': Number(row.id),
+      'switchboard.webhook_id': Number(webhook.id),
       'switchboard.delivery_id': delivery.deliveryId,
       'switchboard.event': delivery.event,
       'switchboard.manual': manual,
     };
     return inSpan('switchboard.attempt', attributes, async (span) => {
-      const result = await this.post(delivery, row, manual);
-      if (!result) return null;
-      const { answer, error, duration_ms: duration } = result.attempt;
-      if (answer) span.setAttribute('http.response.status_code', answer.status);
+      const result = await this.post(delivery, asked);
+      if (result === null || result === UNBEGUN) return result;
+      const { status, error, duration_ms: duration } = result.attempt;
+      if (status !== null) span.setAttribute('http.response.status_code', status);
       if (error !== null) {
         span.setAttribute('error.type', error);
         span.setStatus({ code: SpanStatusCode.ERROR, message: error });
@@ -96,16 +103,17 @@ export class Sender {
     });
   }
 
-  private async post(delivery: QueuedDelivery, row: WebhookRow, manual: boolean) {
+  private async post(delivery: QueuedDelivery, { webhook: row, ...turn }: Asked) {
     const { deliveryId, event, body, replayed } = delivery;
-    debugLog(this.app.strapi)?.(startedLine(deliveryId, row, manual));
+    debugLog(this.app.strapi)?.(startedLine(deliveryId, row, turn.manual));
     const unlocked = unlock(this.app, row);
     const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
     const localAllowed = await isLocalAllowed(this.app, this.facts);
-    const request = { manual, url, free, localAllowed, unlocked };
+    const request = { url, free, localAllowed, unlocked, ...turn };
     const posted = await this.make({ deliveryId, event, body, replayed, ...request });
-    if (posted) debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
-    return posted && { endedAt: this.app.clock.now(), ...posted };
+    if (posted === null || posted === UNBEGUN) return posted;
+    debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
+    return { endedAt: this.app.clock.now(), ...posted };
   }
 
   /**

@@ -1,11 +1,25 @@
 import { workerData } from 'node:worker_threads';
 import { type NameSettings, setNames } from '../../net/resolver';
-import { serveThread } from '../../runtime/threads';
+import { Lanes, serveThread, type UNBEGUN } from '../../runtime/threads';
 import { type Post, Poster, type PosterOptions, type Posted } from './post';
 
-/** A thread that sends: what it is given is posted. */
-const poster = new Poster(workerData as PosterOptions);
-serveThread<Post, Posted>(
-  (post) => poster.post(post),
+export interface SendingThread extends PosterOptions {
+  /** Posts under way at once. */
+  atOnce: number;
+  /** Counts the changes of webhooks, in memory that is shared with this thread. */
+  changes: Int32Array;
+}
+
+/** A thread that sends: what it is given is posted, or given back if webhooks have changed meanwhile. */
+const { atOnce, changes, ...options } = workerData as SendingThread;
+const poster = new Poster(options);
+const lanes = new Lanes<Post, Posted>({
+  atOnce,
+  work: (post) => poster.post(post),
+  isStale: (post) => post.revision !== Atomics.load(changes, 0),
+  goesOn: ({ ok }) => ok,
+});
+serveThread<Post, Posted | typeof UNBEGUN>(
+  (post) => lanes.run(post),
   (names) => setNames(names as NameSettings)
 );
