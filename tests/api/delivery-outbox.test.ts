@@ -1,7 +1,6 @@
 import { Webhook as StandardWebhook } from 'standardwebhooks';
-import { verifyPost } from '../unit/webhooks/support/verify-post';
 import { anyDatabase, databases, describeEach, itOnce } from '../support/databases';
-import type { Received, Receiver } from '../support/receiver';
+import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
 import { sleep, waitFor } from '../support/wait';
 import {
@@ -13,14 +12,12 @@ import {
   removeWebhook,
   retryDelivery,
   send,
+  signedWith,
   sql,
   updateWebhook,
   useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
-
-const signedWith = (secret: string, post: Received): boolean =>
-  verifyPost(secret, post.headers, post.raw, Math.floor(Date.now() / 1000));
 
 /** A write of the site's own, to be committed or rolled back together with its event. */
 const addLabel = (name: string) => ({

@@ -4,8 +4,12 @@ import type { DatabaseKind } from '../support/databases';
 import { type Received, type Receiver, type Script, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
+import { verifyPost } from '../unit/webhooks/support/verify-post';
 
 const API = '/api/fw-crm/v1';
+
+export const signedWith = (secret: string, post: Received): boolean =>
+  verifyPost(secret, post.headers, post.raw, Math.floor(Date.now() / 1000));
 
 /**
  * A site and a receiver for all tests of the `describe` it is called in. Before each test the

@@ -10,6 +10,7 @@ import {
   insertDeliveries,
   logSoFar,
   send,
+  signedWith,
   useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
@@ -104,4 +105,80 @@ describeEach(anyDatabase(), 'a thread that sends', (database) => {
     expect(sent.error).toBeNull();
     expect(await logSoFar(site)).toContain('a thread that sends died: Error out of memory');
   }, 60_000);
+});
+
+describeEach(anyDatabase(), 'posts that wait in a thread until they may begin', (database) => {
+  const AT_ONCE = 4;
+  let site: Site;
+  let receiver: Receiver;
+  useSiteAndReceiver(
+    { database, webhooks: { concurrencyPerWebhook: AT_ONCE, concurrency: 32 } },
+    (s, r) => {
+      [site, receiver] = [s, r];
+    }
+  );
+
+  /** Queues many, and waits until they are sent so quickly that some are handed over ahead. */
+  const sendMany = async (count: number) => {
+    const webhook = await createWebhook(site, receiver.url);
+    await insertDeliveries(site, webhook.id, count);
+    await receiver.waitFor(count / 4, 20_000);
+    return webhook;
+  };
+  const sent = (id: number) => countRows(site, 'webhook_id = ? AND status = ?', [id, 'sent']);
+
+  it('never are more at once than the webhook may have', async () => {
+    let now = 0;
+    let most = 0;
+    receiver.respond(async () => {
+      now += 1;
+      most = Math.max(most, now);
+      await new Promise((resolve) => setTimeout(resolve, 2));
+      now -= 1;
+      return {};
+    });
+    const { id } = await sendMany(600);
+    await waitFor(async () => (await sent(id)) === 600, 30_000);
+    expect(most).toBe(AT_ONCE);
+    expect(arrivals(receiver).size).toBe(600);
+    expect(receiver.requests).toHaveLength(600);
+  });
+
+  it('have the secret that is the right one when they begin', async () => {
+    receiver.respond(() => ({ delayMs: 1 }));
+    const { id } = await sendMany(1200);
+    const rotated = await site.request('POST', `/api/fw-crm/v1/webhooks/${id}/secret`);
+    expect(rotated.status).toBe(200);
+    const before = receiver.requests.length;
+    await waitFor(async () => (await sent(id)) === 1200, 30_000);
+    expect(receiver.requests).toHaveLength(1200);
+    // Those that were under way with the answer have come by then.
+    const later = receiver.requests.slice(before + AT_ONCE);
+    expect(later.length).toBeGreaterThan(100);
+    expect(later.filter((one) => !signedWith(rotated.body.secret, one))).toEqual([]);
+  });
+
+  it('go back when their receiver asks for a pause', async () => {
+    const PAUSED_AT = 300;
+    receiver.respond((_request, index) =>
+      index < PAUSED_AT ? { delayMs: 1 } : { status: 429, headers: { 'retry-after': '600' } }
+    );
+    const { id } = await sendMany(1000);
+    await waitFor(() => receiver.requests.length > PAUSED_AT, 20_000);
+    await receiver.settle(1000);
+    // The answer is recorded within a moment, in which posts go out one after the other.
+    expect(receiver.requests.length).toBeLessThan(PAUSED_AT + 300);
+    await waitFor(async () => (await sent(id)) === PAUSED_AT);
+    // Nobody holds the others: they wait for the end of the pause.
+    const held = await site.evaluate(
+      ({ strapi }, webhook) =>
+        strapi.db
+          .connection('switchboard_delivery_queue')
+          .where({ group_id: webhook })
+          .whereNotNull('owner')
+          .count({ rows: '*' }),
+      id
+    );
+    expect(Number(held[0].rows)).toBe(0);
+  });
 });

@@ -227,11 +227,11 @@ export class GroupSlots<L extends Lease> {
     this.offer(id, group);
   }
 
-  /** Takes a row back that was handed over and did not begin in time. Fewer are, until others have ended. */
+  /** Takes a row back that was handed over and did not begin. No more are, until some others have ended. */
   putBack(one: L): void {
     const group = this.of(one.group);
-    group.tookMs = Math.max(group.tookMs ?? 0, AHEAD_MS * group.cap);
-    this.tookMs = Math.max(this.tookMs ?? 0, AHEAD_MS);
+    group.tookMs = Math.max(group.tookMs ?? 0, 2 * AHEAD_MS * group.cap);
+    this.tookMs = Math.max(this.tookMs ?? 0, 2 * AHEAD_MS * this.nodeCap);
     group.running -= 1;
     this.running -= 1;
     this.add([one]);

@@ -356,10 +356,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     let took: number | undefined;
     try {
       const outcome = await perform(lease, this.slots.limitOf(lease.group));
-      if (outcome === UNBEGUN) {
-        this.slots.putBack(lease);
-        return this.start();
-      }
+      if (outcome === UNBEGUN) return this.putBack(lease);
       if (outcome !== null) {
         const judged = this.note(lease, outcome);
         healthy = judged.healthy;
@@ -383,6 +380,16 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       announce(null);
     }
     this.fill();
+  }
+
+  /** Goes on with a piece of work that was handed over and did not begin. */
+  private putBack(lease: L): void {
+    if (this.stopping) {
+      this.slots.finish(lease.group, null);
+      this.leases.delete(lease);
+      this.unstarted.push(lease);
+    } else this.slots.putBack(lease);
+    this.start();
   }
 
   /** Hands an outcome over to be recorded. @returns what it says about its group */

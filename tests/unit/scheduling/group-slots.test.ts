@@ -277,3 +277,75 @@ describe('a group that asks to go slower', () => {
     expect(running(slots)).toBe(16);
   });
 });
+
+describe('rows that are handed over before there is a slot', () => {
+  const handing = (nodeCap: number, groupCap: number, ahead = true) =>
+    new GroupSlots<Lease>(nodeCap, groupCap, undefined, () => ({ ahead }), true);
+  /** Takes one row of a group and ends it after so long. */
+  const serve = (slots: GroupSlots<Lease>, group: number, tookMs: number): void => {
+    slots.add(rows(group, 1));
+    takeAll(slots);
+    slots.finish(group, true, tookMs);
+  };
+
+  it('are none of a group that nothing is known of', () => {
+    const slots = handing(8, 4);
+    slots.add(rows(1, 100));
+    expect(takeAll(slots)).toHaveLength(4);
+  });
+
+  it('are as many as its slots serve in 50 ms, and twice what the node does at once at most', () => {
+    for (const [tookMs, more] of [
+      [25, 8],
+      [50, 4],
+      [150, 1],
+      [300, 0],
+      [1, 16],
+    ] as const) {
+      const slots = handing(8, 4);
+      serve(slots, 1, tookMs);
+      slots.add(rows(1, 100));
+      expect([tookMs, takeAll(slots).length]).toEqual([tookMs, 4 + more]);
+    }
+  });
+
+  it('are none of a group that fails, or that takes none in advance', () => {
+    const failing = handing(8, 4);
+    serve(failing, 1, 1);
+    failing.add(rows(1, 1));
+    takeAll(failing);
+    failing.finish(1, false);
+    failing.add(rows(1, 100));
+    expect(takeAll(failing)).toHaveLength(2);
+
+    const limited = handing(8, 4, false);
+    serve(limited, 1, 1);
+    limited.add(rows(1, 100));
+    expect(takeAll(limited)).toHaveLength(4);
+  });
+
+  it('go beyond the cap of the node as well, in turn', () => {
+    const slots = handing(4, 4);
+    serve(slots, 9, 50);
+    for (const group of [1, 2, 3]) slots.add(rows(group, 4));
+    const groups = takeAll(slots).map(({ group }) => group);
+    expect(groups).toEqual([1, 2, 3, 1, 2, 3, 1, 2]);
+  });
+
+  it('are put back in their place if they do not begin, and none are handed over until others have ended', () => {
+    const slots = handing(8, 2);
+    serve(slots, 1, 10);
+    slots.add(rows(1, 20));
+    const taken = takeAll(slots);
+    expect(taken).toHaveLength(2 + 10);
+    const [first, second, ...ahead] = taken;
+    for (const one of ahead) slots.putBack(one);
+    expect(takeAll(slots)).toEqual([]);
+    expect(slots.busy).toBe(20);
+    slots.finish(1, true, 10);
+    expect(takeAll(slots)).toEqual([ahead[0]]);
+    for (const one of [first, second, ahead[0]]) expect(one?.group).toBe(1);
+    for (let ended = 0; ended < 12; ended += 1) slots.finish(1, true, 10);
+    expect(takeAll(slots).length).toBeGreaterThan(2);
+  });
+});
