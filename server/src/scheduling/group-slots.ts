@@ -28,6 +28,15 @@ const QUICK_MS = 40;
  * and not recorded yet, so few large ones cost less; a kill delays all that is claimed.
  */
 const MOST_AHEAD = 4;
+export interface SlotOptions {
+  /** Milliseconds of a clock that only goes forward. */
+  now?: () => number;
+  /** The current limits of a group's own. */
+  limitsOf?: (id: number) => GroupLimits;
+  /** Rows may be handed over before there is a slot for them, to one who keeps the caps himself. */
+  handsOver?: boolean;
+}
+
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
 /** A group that was asked to go slower may do twice as much after each of these without another such answer. */
@@ -53,15 +62,10 @@ export class GroupSlots<L extends Lease> {
   /** As of a group, of all of them. */
   private tookMs: number | null = null;
 
-  /** @param handsOver whether rows may be handed over before there is a slot, to who keeps the caps himself */
   constructor(
     private readonly nodeCap: number,
     private readonly groupCap: number,
-    /** Milliseconds of a clock that only goes forward. */
-    private readonly now: () => number = () => performance.now(),
-    /** The current limits of a group's own. */
-    private readonly limitsOf: (id: number) => GroupLimits = () => ({}),
-    private readonly handsOver = false
+    private readonly options: SlotOptions = {}
   ) {}
 
   /** Rows running or waiting for a slot. */
@@ -82,8 +86,12 @@ export class GroupSlots<L extends Lease> {
     );
   }
 
+  private now(): number {
+    return this.options.now?.() ?? performance.now();
+  }
+
   private of(id: number): Group<L> {
-    const { cap: own, ahead = true } = this.limitsOf(id);
+    const { cap: own, ahead = true } = this.options.limitsOf?.(id) ?? {};
     const cap = own ?? this.groupCap;
     const fresh = { running: 0, limit: cap, cap, ahead, slowed: null, waiting: [], tookMs: null };
     const group: Group<L> = this.groups.get(id) ?? fresh;
@@ -96,7 +104,7 @@ export class GroupSlots<L extends Lease> {
 
   /** How many rows to hand over beyond so many slots: as many as they serve in some time. */
   private handedOver(slots: number, tookMs: number | null): number {
-    if (!this.handsOver || tookMs === null) return 0;
+    if (!this.options.handsOver || tookMs === null) return 0;
     const served = Math.floor((slots * AHEAD_MS) / Math.max(tookMs, 1));
     return Math.min(served, MOST_HANDED * this.nodeCap);
   }
@@ -172,7 +180,7 @@ export class GroupSlots<L extends Lease> {
     }
   }
 
-  /** The next row to start, which holds a slot until `finish` or `putBack`; none if no slot is free. */
+  /** The next row to start, which holds a slot until `finish`; none if no slot is free. */
   takeNext(): L | undefined {
     if (this.running >= this.nodeCap + this.handedOver(this.nodeCap, this.tookMs)) return undefined;
     for (const id of this.ready) {
@@ -209,7 +217,7 @@ export class GroupSlots<L extends Lease> {
 
   /**
    * @param healthy what the row said about its group; null: nothing, it was not worked on
-   * @param tookMs how long it held its slot, where that says something about the next ones
+   * @param tookMs how long it held its slot, or waited for one, where that says something about the next ones
    */
   finish(id: number, healthy: boolean | null, tookMs?: number): void {
     const group = this.of(id);
@@ -225,16 +233,6 @@ export class GroupSlots<L extends Lease> {
         : Math.max(1, Math.floor(group.limit / 2));
     }
     this.offer(id, group);
-  }
-
-  /** Takes a row back that was handed over and did not begin. No more are, until some others have ended. */
-  putBack(one: L): void {
-    const group = this.of(one.group);
-    group.tookMs = Math.max(group.tookMs ?? 0, 2 * AHEAD_MS * group.cap);
-    this.tookMs = Math.max(this.tookMs ?? 0, 2 * AHEAD_MS * this.nodeCap);
-    group.running -= 1;
-    this.running -= 1;
-    this.add([one]);
   }
 
   /** Gives up the rows that wait for a slot and returns them. */

@@ -3,10 +3,9 @@ import type { Detached } from '../database/connection';
 import { createFaultLog, isInfrastructureFault } from '../database/retry';
 import type { GroupRoom, Lease } from '../queue/queue';
 import { stopWithin, TimeSlice, whenIdle } from '../runtime/event-loop';
-import { UNBEGUN } from '../runtime/threads';
-import { GroupSlots } from './group-slots';
+import { GroupSlots, type SlotOptions } from './group-slots';
 import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
-import type { CappedWorkStore, GroupHandler, GroupLimits, WorkerOptions } from './types';
+import type { CappedWorkStore, GroupHandler, WorkerOptions } from './types';
 
 /** Groups that are claimed with one statement. */
 const GROUPS_AT_ONCE = 32;
@@ -32,15 +31,14 @@ interface Judgement {
 }
 
 /** Below 0 `reserveMs` lets rows wait for longer than the claim's lease, which is prolonged meanwhile. */
-export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptions<L> {
+export interface SlotWorkerOptions<L extends Lease, Outcome>
+  extends WorkerOptions<L>, Pick<SlotOptions, 'limitsOf' | 'handsOver'> {
   store: CappedWorkStore<L>;
   detached: Detached;
   /** Pieces of work under way at once on this node. */
   concurrency: number;
   /** The limit of one group: on this node, and with turns on all nodes together. */
   concurrencyPerGroup: number;
-  /** The current limits of a group's own. */
-  limitsOf?(group: number): GroupLimits;
   /** A group that is claimed of before others: somebody waits for it. */
   first?: number;
   /** How often leases of what waits and of what is under way are prolonged, in milliseconds. */
@@ -51,13 +49,11 @@ export interface SlotWorkerOptions<L extends Lease, Outcome> extends WorkerOptio
   startsATurn: number;
   /** True while this process answers somebody. */
   isAnswering?(): boolean;
-  /** `perform` keeps the caps itself: it is given more than may be under way at once. */
-  handsOver?: boolean;
   /**
    * Does one piece of work. `null`: nothing to record, it is left to its lease.
    * @param atOnce how many of its group may be under way at once now
    */
-  perform(lease: L, atOnce: number): Promise<Outcome | typeof UNBEGUN | null>;
+  perform(lease: L, atOnce: number): Promise<Outcome | null>;
   judge(outcome: Outcome): Judgement;
   /**
    * Records outcomes. Called with what has gathered since the last call, and again with the same
@@ -122,10 +118,9 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
 
   constructor(readonly options: SlotWorkerOptions<L, Outcome>) {
     const { concurrency, concurrencyPerGroup: nodes, detached, name, renewMs } = options;
-    const { handsOver, limitsOf } = options;
     this.pollMs = options.pollMs;
     this.turns = { groups: concurrency, nodes };
-    this.slots = new GroupSlots<L>(concurrency, nodes, undefined, limitsOf, handsOver);
+    this.slots = new GroupSlots<L>(concurrency, nodes, options);
     this.logFault = createFaultLog(options.log);
     this.recorder = new Recorder({
       name,
@@ -352,23 +347,19 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private async run(lease: L): Promise<void> {
     const { announce, name, perform } = this.options;
     const since = performance.now();
-    let healthy: boolean | null = null;
-    let took: number | undefined;
+    let judged: Partial<Judgement> = {};
+    let wasPerformed = false;
     try {
       const outcome = await perform(lease, this.slots.limitOf(lease.group));
-      if (outcome === UNBEGUN) return this.putBack(lease);
-      if (outcome !== null) {
-        const judged = this.note(lease, outcome);
-        healthy = judged.healthy;
-        took = judged.tookMs ?? performance.now() - since;
-      }
+      wasPerformed = outcome !== null;
+      if (outcome !== null) judged = this.note(lease, outcome);
     } catch (error) {
       this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
       // A database that is away says nothing about the group.
-      if (!isInfrastructureFault(error)) healthy = false;
+      if (!isInfrastructureFault(error)) judged = { healthy: false };
     }
-    const wasPerformed = took !== undefined;
-    this.slots.finish(lease.group, healthy, took);
+    const { healthy = null, tookMs = performance.now() - since } = judged;
+    this.slots.finish(lease.group, healthy, tookMs);
     this.start();
     this.recorder.start();
     if (this.slots.busy === 0) this.recorder.expectNoMore();
@@ -380,16 +371,6 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       announce(null);
     }
     this.fill();
-  }
-
-  /** Goes on with a piece of work that was handed over and did not begin. */
-  private putBack(lease: L): void {
-    if (this.stopping) {
-      this.slots.finish(lease.group, null);
-      this.leases.delete(lease);
-      this.unstarted.push(lease);
-    } else this.slots.putBack(lease);
-    this.start();
   }
 
   /** Hands an outcome over to be recorded. @returns what it says about its group */

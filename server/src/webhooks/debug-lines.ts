@@ -21,6 +21,7 @@ export const claimedLine = (lease: LeasedDelivery): string =>
 /** Why a delivery that was claimed is not sent now. */
 export type UnsentReason =
   | 'no time left'
+  | 'given back'
   | 'webhook deleted'
   | 'webhook switched off'
   | 'webhook paused'

@@ -133,12 +133,9 @@ export const createDeliveryHandler = (
   };
 
   /** @returns the attempt that was made; null if none was, and the delivery is somewhere safe */
-  const perform = async (
-    lease: LeasedDelivery,
-    atOnce: number
-  ): Promise<MadeAttempt | typeof UNBEGUN | null> => {
+  const perform = async (lease: LeasedDelivery, atOnce: number): Promise<MadeAttempt | null> => {
     const { delivery, group } = lease;
-    const decision = await decide(lease);
+    let decision = await decide(lease);
     if (typeof decision !== 'string') {
       const { revision, webhook } = decision;
       const manual = group === BY_HAND || delivery.status !== 'pending';
@@ -147,7 +144,8 @@ export const createDeliveryHandler = (
         ? interrupted(store.now())
         : await sender.attempt(delivery, { webhook, manual, ...turn });
       // Where nobody knows whether it was made, it comes again when its lease ends.
-      return result === null || result === UNBEGUN ? result : { lease, webhook, ...result };
+      if (result !== UNBEGUN) return result && { lease, webhook, ...result };
+      decision = 'given back';
     }
     await (decision === 'module switched off' ? heldBack.hold(lease) : release(lease));
     if (decision === 'webhook deleted') {
