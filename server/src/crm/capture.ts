@@ -110,11 +110,7 @@ interface TrackedChange {
 const NEW = { before: null, row: null, unknown: false, inserted: null } as const;
 
 /** The possible changes of a write with such data; null data: anything. */
-const impactOf = (
-  watched: WatchedSource,
-  action: WriteImpact['action'],
-  data: Data | null
-): WriteImpact => {
+const impactOf = (watched: WatchedSource, action: WriteImpact['action'], data: Data | null) => {
   const { tags } = watched.source;
   if (!data || action !== 'update') {
     return { action, keys: null, tags: tags !== null && (!data || (data[tags] ?? null) !== null) };
@@ -144,12 +140,7 @@ const logSkipped = (app: App, { source }: WatchedSource, id: unknown, error: unk
   app.log.error(`switchboard: no event for ${source.kind} ${String(id)}: ${errorText(error)}`);
 };
 
-const existingRecord = (
-  app: App,
-  watched: WatchedSource,
-  row: Entry,
-  reading: Reading
-): TrackedChange => {
+const existingRecord = (app: App, watched: WatchedSource, row: Entry, reading: Reading) => {
   try {
     const whole = serialize(watched.source, row);
     const keys = watched.allKeys.filter((key) => !reading.keys || reading.keys.has(key));

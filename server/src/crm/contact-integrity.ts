@@ -440,11 +440,7 @@ const markOf = (app: App, { attribute }: ValueColumn, { since, id }: Mark): stri
   `${getInspected(app, 'contact').uid}/${attribute}/${since}/${id}`;
 
 /** @returns null if the index is not kept */
-const readMark = async (
-  app: App,
-  source: ValueColumn,
-  mark: Knex.QueryBuilder
-): Promise<Mark | null> => {
+const readMark = async (app: App, source: ValueColumn, mark: Knex.QueryBuilder) => {
   const known = (await mark.first()) as { value: string } | undefined;
   const [since, id] = known?.value.split('/').slice(-2).map(Number) ?? [];
   const read = { since: since ?? NaN, id: id ?? NaN };

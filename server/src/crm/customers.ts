@@ -133,10 +133,7 @@ export class Customers implements CustomersService {
   }
 
   /** The rows of a contact with its value, locked. */
-  private async rowsOf(
-    { tableName, column }: ValueColumn,
-    contact: string
-  ): Promise<{ id: number; value: unknown }[]> {
+  private async rowsOf({ tableName, column }: ValueColumn, contact: string) {
     const db = await this.app.db.current();
     return db
       .table(tableName)

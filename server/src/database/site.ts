@@ -22,7 +22,6 @@ const INSTANCE = { name: 'instance' };
 export const CAME_FROM_ANOTHER_SITE =
   'It came from another site by an import, a transfer or a copied database, and waits until its owner switches it on here.';
 
-/** Which site this database is. */
 export class Site {
   private known: string | undefined;
 

@@ -3,7 +3,6 @@ import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { describeDatabaseError, errorText, isDatabaseError } from '../runtime/text';
 
-/** One transaction of the site, of any origin. */
 interface Transaction {
   readonly trx: Knex.Transaction;
   /** Each of its statements reads what is committed by then, not what was when it first read. */

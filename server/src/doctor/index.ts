@@ -48,10 +48,7 @@ const warn = result('warn');
 const fail = result('fail');
 
 /** A warning with the advice of the first condition that holds; else all is well. */
-const warnIf = (
-  message: string,
-  ...conditions: readonly [holds: boolean, advice: string][]
-): CheckResult => {
+const warnIf = (message: string, ...conditions: readonly [holds: boolean, advice: string][]) => {
   const [, advice] = conditions.find(([holds]) => holds) ?? [];
   return advice === undefined ? ok(message) : warn(message, advice);
 };

@@ -177,7 +177,6 @@ export class Hooks {
 
   constructor(private readonly strapi: Core.Strapi) {}
 
-  /** One of them. */
   get<N extends keyof HookTypes>(
     name: N
   ): N extends 'service_crm_webhook'

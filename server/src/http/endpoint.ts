@@ -37,7 +37,6 @@ interface Described<Query, Body> {
 /** How a single object is put into an answer: bare for the CRM API, in `data` for the panel. */
 export type Shape = (value: unknown) => unknown;
 
-/** A route and what answers it. */
 export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config'> {
   may: readonly AdminAction[];
   policies: readonly object[];

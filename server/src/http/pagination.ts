@@ -22,13 +22,11 @@ const wholeNumber = (maximum: number, fallback: number) => {
   );
 };
 
-/** `page` and `per_page` of a query string. */
 export const pageQuery = {
   page: wholeNumber(1_000_000, 1),
   per_page: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT),
 };
 
-/** The query of a list without filters. */
 export const listQuery = z.object(pageQuery);
 
 /** `limit` of a query string, of lists that are read on by a cursor. */

@@ -119,8 +119,6 @@ export const closeServer = async (strapi: Core.Strapi): Promise<void> => {
   for (const response of responses) close(response);
   server.close();
   const deadline = Date.now() + DRAIN_MS;
-  while (responses.size > 0 && Date.now() < deadline) {
-    await sleep(10);
-  }
+  while (responses.size > 0 && Date.now() < deadline) await sleep(10);
   server.closeIdleConnections();
 };

@@ -219,7 +219,6 @@ export const readOnlyKeys = <const K extends string>(
 ): Record<K, typeof readOnly> =>
   Object.fromEntries(keys.map((key) => [key, readOnly])) as Record<K, typeof readOnly>;
 
-/** `true` or `false` in a query string. */
 export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /** An input without what nobody said. */

@@ -54,7 +54,6 @@ export interface FileRow<Row> {
 
 const MAX_ISSUES = 1000;
 
-/** The counts of an import before its first row. */
 export const NO_ROWS: ImportCounts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
 
 /** Imports the rows of one CSV file, some at a time; kinds of files differ in what a row is and does. */

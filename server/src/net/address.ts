@@ -163,9 +163,7 @@ function parseCidr(text: string): Cidr {
     throw malformed(`the address has bits set beyond the length ${bits}`);
   }
   // Mapped addresses are judged as the IPv4 they carry, so such a range is kept as IPv4 too.
-  if (within(address, MAPPED) && bits >= 96) {
-    return [new ipaddr.IPv4(bytes.slice(12)), bits - 96];
-  }
+  if (within(address, MAPPED) && bits >= 96) return [new ipaddr.IPv4(bytes.slice(12)), bits - 96];
   return [address, bits];
 }
 

@@ -192,7 +192,6 @@ const readOrNull = (file: string): string | null => {
 };
 
 const systemSources = {
-  /** The current value in the process. */
   get current(): string | undefined {
     return process.env.NODE_ENV;
   },

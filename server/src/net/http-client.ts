@@ -23,14 +23,12 @@ export interface Informational {
   rawHeaders?: readonly string[];
 }
 
-/** The head of an answer. */
 export interface AnswerHead {
   status: number;
   /** Names in lower case. */
   headers: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
 
-/** A request whose address and headers were judged. */
 export interface JudgedRequest {
   url: URL;
   /** Names in lower case. */
@@ -49,13 +47,11 @@ export interface AnswerListener {
   informational(info: Informational): void;
   head(head: AnswerHead): void;
   data(chunk: Buffer): void;
-  /** The answer was complete. */
   end(): void;
   /** @param wasReused whether the connection had served an earlier request */
   error(error: unknown, wasReused: boolean): void;
 }
 
-/** A request that is on its way. */
 export interface Sending {
   /** Gives it up, and closes its connection where the answer is not complete. */
   destroy(): void;
@@ -75,7 +71,6 @@ export interface Transport {
 interface TransportOptions {
   /** The guard's: of requests that may reach local addresses, and of all others. */
   lookups: { guarded: LookupFunction; open: LookupFunction };
-  /** Connections to one host and port. */
   maxSocketsPerHost: number;
 }
 

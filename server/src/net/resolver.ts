@@ -90,7 +90,6 @@ export interface ResolvedAddress {
   family: number;
 }
 
-/** Every address of a name, or a rejection. */
 export type ResolveHost = (name: string) => Promise<ResolvedAddress[]>;
 
 /** One question to a name server waits so long, and is put so often. */
@@ -151,9 +150,7 @@ const oneAtATime = (lookup: ResolveHost) => {
   let running: Promise<unknown> | null = null;
   return async (name: string, unknown: unknown): Promise<ResolvedAddress[]> => {
     const until = Date.now() + TURN_MS;
-    while (running && Date.now() < until) {
-      await Promise.race([running, delay(until - Date.now())]);
-    }
+    while (running && Date.now() < until) await Promise.race([running, delay(until - Date.now())]);
     if (running) throw unknown;
     const answer = lookup(name);
     running = answer.catch(() => undefined).finally(() => (running = null));

@@ -55,7 +55,6 @@ export const inSpan = <T>(
     }
   });
 
-/** One metric, as Prometheus knows it. */
 export interface Metric {
   name: string;
   help: string;

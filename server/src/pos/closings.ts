@@ -109,12 +109,7 @@ const publishClosing = async (
  * Compares a stored closing again and stores the result; a live one announces a changed state.
  * @returns what it comes to now; null if its body is no closing any more
  */
-const compareAgain = async (
-  tx: Tx,
-  app: App,
-  closing: PosClosingRow,
-  connections: Connections
-): Promise<ComparedClosing | null> => {
+const compareAgain = async (tx: Tx, app: App, closing: PosClosingRow, connections: Connections) => {
   const id = Number(closing.event_id);
   const event: Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined = await tx
     .table(POS_EVENTS_TABLE)

@@ -124,7 +124,6 @@ export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Pro
     .pluck('active_digest');
 };
 
-/** Something that a record waits for. */
 export interface Wait {
   /** The digest that wakes it. */
   digest: string;

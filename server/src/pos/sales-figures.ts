@@ -25,7 +25,6 @@ interface Sum {
 
 const nothing = (): Sum => ({ count: 0, total: 0n, pieces: 0 });
 
-/** Sums of one key and currency. */
 interface Sums {
   key: number | string;
   currency: string;
@@ -233,7 +232,6 @@ const columnsOf = (what: 'sales' | 'refunds', { count, total, pieces }: Sum) => 
 export const joined = (highs: unknown, lows: unknown): bigint =>
   BigInt(String(highs ?? 0)) * PARTS + BigInt(String(lows ?? 0));
 
-/** The columns of sums. */
 const SUMS = (['sales', 'refunds'] as const).flatMap((what) =>
   Object.keys(columnsOf(what, nothing()))
 );
@@ -272,7 +270,6 @@ const rollupTable = (
  */
 export const salesTable = rollupTable(SALES_TABLE, 'sb_sales_quarter');
 
-/** Sales by item. */
 export const itemSalesTable = rollupTable(ITEM_SALES_TABLE, 'sb_item_sales_quarter', {
   item_id: { type: 'integer' },
 });
@@ -312,7 +309,6 @@ export const readCounted = (text: string): Counted => {
 
 type Keys = Record<string, number | string>;
 
-/** A row of the figures, as it changes. */
 type RowChange = { keys: Keys } & Record<'sales' | 'refunds', Sum>;
 
 /** Changes of sums, added up by row before they are written. */

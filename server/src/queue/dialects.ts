@@ -12,7 +12,6 @@ interface NewLease {
   owner: string;
 }
 
-/** A row as the database gives it. */
 export type Row = Record<string, unknown>;
 type Held = Pick<Lease, 'id' | 'owner'>;
 

@@ -92,7 +92,6 @@ export interface NextPlace {
   columns?: OwnColumns;
 }
 
-/** A row that is to be queued. */
 export interface NewRow extends NextPlace {
   /** The id of the log's row. */
   id: number;
@@ -135,7 +134,6 @@ const LEASES_AT_ONCE = 2000;
 /** Later than anything is due. */
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-/** Held by nobody. */
 const FREE = { owner: null, leased_until: null } as const;
 
 const STATES = Object.keys(QUEUE_STATES) as QueueState[];

@@ -84,7 +84,6 @@ export const DAY_MS = 24 * HOUR_MS;
 /** The beginning of the hour of UTC that a time is in; both in epoch milliseconds. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS;
 
-/** Replaces a credential. */
 export const REDACTED = '***';
 
 const WORDS =

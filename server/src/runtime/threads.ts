@@ -132,33 +132,35 @@ export interface Laned {
   lane: number;
   /** How much of its lane may be under way at once. */
   atOnce: number;
-  /** How long it may wait, in milliseconds; then it is given back. */
+  /** How long it may wait, in milliseconds. */
   waitMs: number;
 }
 
-interface LanesOptions<In, Out> {
-  /** How much may be under way at once. */
-  atOnce: number;
-  /** Never rejects. */
-  work(one: In): Promise<Out>;
-  /** True if a piece may not begin any more. */
-  isStale(one: In): boolean;
-  /** False if what waits in the lane is to be looked at again. */
-  goesOn(answer: Out): boolean;
+interface Waiting<In, Out> {
+  one: In;
+  until: number;
+  done: (answer: Out | typeof UNBEGUN) => void;
 }
 
 /**
- * Within a thread: keeps pieces of work that were handed over before they may begin, so that the next one
- * need not be waited for where it comes from.
+ * Within a thread: keeps pieces of work that were handed over before they may begin, so that the next one need not be
+ * asked for. Gives back what has waited too long or is stale by then, and what waits in a lane in which one has failed.
  */
-export class Lanes<In extends Laned, Out> {
+export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private readonly underWay = new Map<number, number>();
-  private waiting: { one: In; until: number; done: (answer: Out | typeof UNBEGUN) => void }[] = [];
+  private waiting: Waiting<In, Out>[] = [];
   private working = 0;
-  private isLooking = false;
   private timer: NodeJS.Timeout | null = null;
 
-  constructor(private readonly options: LanesOptions<In, Out>) {}
+  /**
+   * @param atOnce how much may be under way at once
+   * @param work never rejects
+   */
+  constructor(
+    private readonly atOnce: number,
+    private readonly work: (one: In) => Promise<Out>,
+    private readonly isStale: (one: In) => boolean
+  ) {}
 
   run(one: In): Promise<Out | typeof UNBEGUN> {
     return new Promise((done) => {
@@ -168,53 +170,47 @@ export class Lanes<In extends Laned, Out> {
   }
 
   private begin(): void {
-    const { atOnce, isStale } = this.options;
-    while (this.working < atOnce) {
-      const at = this.waiting.findIndex(
-        ({ one }) => (this.underWay.get(one.lane) ?? 0) < one.atOnce
-      );
-      const [next] = at < 0 ? [] : this.waiting.splice(at, 1);
+    const now = performance.now();
+    while (this.working < this.atOnce) {
+      const next = this.waiting.find(({ one }) => this.countOf(one.lane) < one.atOnce);
       if (!next) break;
-      if (isStale(next.one) || performance.now() > next.until) next.done(UNBEGUN);
-      else void this.work(next.one).then(next.done);
+      this.waiting.splice(this.waiting.indexOf(next), 1);
+      if (this.isStale(next.one) || next.until <= now) next.done(UNBEGUN);
+      else void this.do(next);
     }
     const [first] = this.waiting;
-    if (!first || this.timer) return;
-    this.timer = setTimeout(() => {
-      this.timer = null;
-      const now = performance.now();
-      this.giveBack(({ until }) => until <= now);
-      this.begin();
-    }, first.one.waitMs);
+    if (first) this.timer ??= setTimeout(() => this.expire(), first.one.waitMs).unref();
   }
 
-  private async work(one: In): Promise<Out> {
-    const { goesOn, work } = this.options;
+  private async do({ one, done }: Waiting<In, Out>): Promise<void> {
     this.count(one.lane, 1);
-    const answer = await work(one);
+    const answer = await this.work(one);
     this.count(one.lane, -1);
-    if (!goesOn(answer)) this.giveBack((other) => other.one.lane === one.lane);
+    done(answer);
+    if (!answer.ok) this.giveBack((other) => other.one.lane === one.lane);
     // Not at once: the connection is free in the next turn.
-    if (!this.isLooking) setImmediate(() => this.look());
-    this.isLooking = true;
-    return answer;
+    setImmediate(() => this.begin());
   }
 
-  private look(): void {
-    this.isLooking = false;
-    this.begin();
+  private countOf(lane: number): number {
+    return this.underWay.get(lane) ?? 0;
   }
 
   private count(lane: number, more: number): void {
     this.working += more;
-    const now = (this.underWay.get(lane) ?? 0) + more;
-    if (now > 0) this.underWay.set(lane, now);
-    else this.underWay.delete(lane);
+    this.underWay.set(lane, this.countOf(lane) + more);
   }
 
-  private giveBack(which: (one: { one: In; until: number }) => boolean): void {
-    const back = this.waiting.filter(which);
-    this.waiting = this.waiting.filter((one) => !which(one));
+  private expire(): void {
+    this.timer = null;
+    const now = performance.now();
+    this.giveBack(({ until }) => until <= now);
+    this.begin();
+  }
+
+  private giveBack(isBack: (one: Waiting<In, Out>) => boolean): void {
+    const back = this.waiting.filter(isBack);
+    this.waiting = this.waiting.filter((one) => !back.includes(one));
     for (const { done } of back) done(UNBEGUN);
   }
 }

@@ -7,7 +7,6 @@ import { GroupSlots, type SlotOptions } from './group-slots';
 import { LOOK_AGAIN_MS, Recorder, STOP_MARGIN_MS } from './recorder';
 import type { CappedWorkStore, GroupHandler, WorkerOptions } from './types';
 
-/** Groups that are claimed with one statement. */
 const GROUPS_AT_ONCE = 32;
 /** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
@@ -100,7 +99,6 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private readonly unstarted: L[] = [];
   /** Groups of which more may be due, the one first that has waited longest for a claim. */
   private readonly more = new Set<number>();
-  /** Groups that are being claimed of. */
   private readonly claimedOf = new Set<number>();
   /** Groups that are being claimed of by themselves. */
   private readonly separate = new Set<number>();

@@ -22,7 +22,6 @@ export interface Scheduler {
   close(): Promise<void>;
 }
 
-/** Works on the groups of one kind. */
 export interface GroupHandler {
   /** Ask for due times at least this often while work waits, in milliseconds. */
   readonly pollMs: number;
@@ -88,7 +87,6 @@ export interface WorkerLog {
   error(message: string): void;
 }
 
-/** Options of every worker. */
 export interface WorkerOptions<L extends Lease> {
   /** The work's name in the log. */
   name: string;

@@ -211,10 +211,7 @@ export const adjustIn = async (
   return entries.map((entry) => ledger.move({ ...entry, at, type: 'adjustment', reason: null }));
 };
 
-const countFrom = async (
-  tx: Tx,
-  { location, occurred_at: occurredAt, counts }: StocktakeInput
-): Promise<Change> => {
+const countFrom = async (tx: Tx, { location, occurred_at: occurredAt, counts }: StocktakeInput) => {
   const at = timeOf(occurredAt);
   const place = await locationFromInput(tx, location, 'location');
   const lines = await readLines(tx, counts, 'counts');

@@ -103,7 +103,6 @@ export const namedItems = async (db: Db, ids: readonly number[]) => {
   return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
-/** Items as they were found. */
 export interface FoundItems {
   lookup: ItemLookup;
   /** Products that stand for an item, by the id that the lookup gives; none unless that is asked for. */

@@ -433,7 +433,6 @@ const follow = async (tx: Tx, app: App, changes: readonly LevelChange[]): Promis
   await writeThrough(tx, app, items);
 };
 
-/** A line of a count that is to be taken back. */
 type CountToUndo = Place & Record<'event' | 'line', number>;
 
 const undoOnLevel = async (tx: Tx, level: LevelRow, counts: readonly CountToUndo[]) => {
@@ -494,9 +493,7 @@ export const repairLevels = async (
   findings: readonly { level: LevelRow; should: LevelState }[]
 ): Promise<void> => {
   const changes: LevelChange[] = [];
-  for (const { level, should } of findings) {
-    changes.push(...(await writeFolded(tx, level, should)));
-  }
+  for (const { level, should } of findings) changes.push(...(await writeFolded(tx, level, should)));
   await follow(tx, app, changes);
 };
 

@@ -75,11 +75,7 @@ const thinText = (event: string, text: string): string =>
  * An event's data for a webhook after the handlers, which get a copy of their own; null if they skip it.
  * @throws TypeError if what they return is no object in JSON
  */
-const filteredText = async (
-  app: App,
-  { event, text }: SentEvent,
-  webhook: Webhook
-): Promise<string | null> => {
+const filteredText = async (app: App, { event, text }: SentEvent, webhook: Webhook) => {
   const value = await app.hooks.get('service_crm_webhook_payload').call({
     payload: JSON.parse(text) as unknown,
     event,

@@ -370,11 +370,7 @@ const webhooks = (db: Db): Knex.QueryBuilder =>
   db.table(WEBHOOKS_TABLE).select('id', 'events').orderBy('id');
 
 /** Takes away what webhooks chose once. By ids, so that nothing is locked but that. */
-const removeLeft = async (
-  db: Db,
-  ids: readonly number[],
-  chosen: readonly Subscription[]
-): Promise<void> => {
+const removeLeft = async (db: Db, ids: readonly number[], chosen: readonly Subscription[]) => {
   const subscriptions = () => db.table(SUBSCRIPTIONS_TABLE);
   const keyOf = ({ event, webhook_id: webhook }: Subscription): string => `${webhook}/${event}`;
   const kept = new Set(chosen.map(keyOf));

@@ -3,7 +3,9 @@ import { type Laned, Lanes, UNBEGUN } from '../../../server/src/runtime/threads'
 interface Work extends Laned {
   id: number;
 }
-type Answer = 'well' | 'ill';
+interface Answer {
+  ok: boolean;
+}
 
 const sleep = (milliseconds: number) =>
   new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
@@ -13,16 +15,12 @@ const startLanes = (atOnce: number) => {
   const begun: number[] = [];
   const ends = new Map<number, (answer: Answer) => void>();
   const stale = new Set<number>();
-  const lanes = new Lanes<Work, Answer>({
-    atOnce,
-    work: ({ id }) =>
-      new Promise((resolve) => {
-        begun.push(id);
-        ends.set(id, resolve);
-      }),
-    isStale: ({ id }) => stale.has(id),
-    goesOn: (answer) => answer === 'well',
-  });
+  const work = ({ id }: Work) =>
+    new Promise<Answer>((resolve) => {
+      begun.push(id);
+      ends.set(id, resolve);
+    });
+  const lanes = new Lanes<Work, Answer>(atOnce, work, ({ id }) => stale.has(id));
   let last = 0;
   return {
     begun,
@@ -32,8 +30,8 @@ const startLanes = (atOnce: number) => {
       return lanes.run({ id: last, lane, atOnce: most, waitMs });
     },
     /** Ends a piece of work, and waits until others have begun. */
-    async end(id: number, answer: Answer = 'well') {
-      ends.get(id)?.(answer);
+    async end(id: number, ok = true) {
+      ends.get(id)?.({ ok });
       await sleep(5);
     },
   };
@@ -74,7 +72,7 @@ describe('lanes', () => {
     await end(1);
     expect(begun).toEqual([1, 4]);
     await end(4);
-    expect(await patient).toBe('well');
+    expect(await patient).toEqual({ ok: true });
   });
 
   it('give back what waits behind a piece that ended ill, and leave other lanes alone', async () => {
@@ -83,8 +81,8 @@ describe('lanes', () => {
     const [second, third] = [give(1, { atOnce: 1 }), give(1, { atOnce: 1 })];
     void give(2, { atOnce: 1 });
     void give(2, { atOnce: 1 });
-    await end(1, 'ill');
-    expect(await Promise.all([first, second, third])).toEqual(['ill', UNBEGUN, UNBEGUN]);
+    await end(1, false);
+    expect(await Promise.all([first, second, third])).toEqual([{ ok: false }, UNBEGUN, UNBEGUN]);
     await end(4);
     expect(begun).toEqual([1, 4, 5]);
   });
@@ -98,6 +96,6 @@ describe('lanes', () => {
     expect(await second).toBe(UNBEGUN);
     expect(begun).toEqual([1, 3]);
     await end(3);
-    expect(await third).toBe('well');
+    expect(await third).toEqual({ ok: true });
   });
 });

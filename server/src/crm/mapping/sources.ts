@@ -408,7 +408,6 @@ export const getWatchPlan = (app: App): WatchPlan => app.part(planWatch);
 export const eventsAbout = (app: App, uid: string): readonly string[] =>
   getWatchPlan(app).eventsByUid.get(uid) ?? [];
 
-/** The column of a value of the payload. */
 export interface ValueColumn {
   tableName: string;
   attribute: string;

@@ -16,10 +16,8 @@ import {
   type WrittenTable,
 } from './shared';
 
-/** Types of columns, as PostgreSQL names them. */
 type ColumnTypes = Readonly<Record<string, string>>;
 
-/** The values of a column in some rows. */
 interface ValuesOfColumn {
   type: string | undefined;
   values: readonly SqlValue[];

@@ -374,10 +374,7 @@ const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
 };
 
 /** The sale that a held refund waits for, and until when: one without lines until it comes. */
-const holdOf = (
-  row: PosEventRow,
-  graceMs: number
-): Pick<PosEvent, 'held_until' | 'waiting_for_sale'> => {
+const holdOf = (row: PosEventRow, graceMs: number) => {
   const record = row.state === 'held' ? recordOf(row) : null;
   if (record?.kind !== 'refund') return { held_until: null, waiting_for_sale: null };
   const until = isoTime(Number(row.received_at) + graceMs);

@@ -307,11 +307,7 @@ export class Checks {
   }
 
   /** @returns what accepts a record of a batch, or answers what is wrong with the entry */
-  private async judgeEntry(
-    ofBatch: TillRequest,
-    { connection }: Signed,
-    entry: Read<Enclosed>
-  ): Promise<() => Promise<BatchResult>> {
+  private async judgeEntry(ofBatch: TillRequest, { connection }: Signed, entry: Read<Enclosed>) {
     const { kind, body } = entry.ok ? entry.value : { kind: 'batch' as const, body: NOTHING };
     const sender: Sender = { proof: 'signature', connection, body, record: null };
     const request: TillRequest = { ...ofBatch, kind, sender };
@@ -329,11 +325,7 @@ export class Checks {
   }
 
   /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
-  private async acceptEntry(
-    kind: RecordKind,
-    request: TillRequest,
-    submission: Submission
-  ): Promise<BatchResult> {
+  private async acceptEntry(kind: RecordKind, request: TillRequest, submission: Submission) {
     try {
       return resultOf(answerOfAcceptance(kind, await this.ingest(submission)));
     } catch (error) {

@@ -5,7 +5,6 @@ import type { GroupHandler, Turn, WorkerOptions } from '../../scheduling/types';
 import type { Lease } from '../../queue/queue';
 
 export interface BatchWorkerOptions<L extends Lease> extends WorkerOptions<L> {
-  /** Rows that are claimed of one group at once. */
   claimAtOnce: number;
   /** How long batches are kept while the database is away, in milliseconds. */
   keepMs: number;

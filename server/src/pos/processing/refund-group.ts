@@ -460,7 +460,6 @@ export class RefundGroup {
     return { ...priced, members };
   }
 
-  /** Counts what its members come to in money. */
   async countMoney(tx: Tx, counting: Counting): Promise<void> {
     if (!this.isLive) return;
     const { members, refunds, left } = this.money ?? this.priceMembers();

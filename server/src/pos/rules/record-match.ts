@@ -25,7 +25,6 @@ const customerTexts = (customer: unknown): string[] => {
   return [...strings(Object.values(customer)), strings([first, last]).join(' ')];
 };
 
-/** The searched parts of a body. */
 const contentOf = (body: string | null): { texts: string[]; money: Money } => {
   const value = body === null ? null : jsonIn(body);
   if (!isRecord(value)) return { texts: [], money: null };

@@ -148,7 +148,6 @@ export type SoldMoney = Pick<GroupSale, 'id' | 'connection'> &
 export type RefundToPrice = Pick<GroupRefund, 'id' | 'connection' | 'effectiveMs' | 'externalId'> &
   Pick<RefundRecord, 'currency' | 'total' | 'lines'>;
 
-/** Pieces that came back. */
 export interface ReturnedPieces {
   /** Indexes in the lines of the sale and of the refund; null: not of a line there. */
   saleLine: number | null;
@@ -237,12 +236,7 @@ class SaleMoney {
     this.rest = before ? before.rest : positive(BigInt(sale.total));
   }
 
-  private take(
-    saleLine: number,
-    wanted: number,
-    price: number | null,
-    refundLine: number | null
-  ): ReturnedPieces[] {
+  private take(saleLine: number, wanted: number, price: number | null, refundLine: number | null) {
     const left = this.left[saleLine] ?? 0;
     const quantity = Math.min(left, wanted);
     if (quantity === 0) return [];

@@ -114,7 +114,6 @@ interface ScanRules {
 
 interface Open {
   closing: '}' | ']';
-  /** Its keys so far. */
   keys: Set<string> | null;
   start: number;
   part: JsonPart | null;

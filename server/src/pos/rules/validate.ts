@@ -134,7 +134,6 @@ const describeSchemaErrors = (kind: EventKind, errors: readonly ErrorObject[]): 
 /** The record that a kind's body is read as. */
 export type RecordOf<K extends EventKind> = Extract<PosRecord | ClosingRecord, { kind: K }>;
 
-/** A field's name and its text. */
 type NamedText = readonly [field: string, text: string | undefined];
 
 /** The rules of a kind, which are its own: a sale may carry a `counts` of its sender's. */

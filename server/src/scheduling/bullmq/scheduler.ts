@@ -28,7 +28,6 @@ interface GroupTurnsOptions {
   name: string;
   handler: Pick<GroupHandler, 'now' | 'turns'>;
   taker: Pick<GroupHandler, 'takeTurn'>;
-  /** Asks for a ticket. */
   ask(ticket: Ticket): void;
   /** Looks for due groups, so many milliseconds from now. */
   look(afterMs: number): void;
@@ -225,9 +224,7 @@ export class GroupTurns {
       if (this.stopping || this.running.size >= this.options.handler.turns.groups) return;
       this.queued.delete(group);
       const state = this.stateOf(group);
-      if (!state.turn) {
-        void this.start({ group, slot: 0 }, state, () => this.endTurn(group, state));
-      }
+      if (!state.turn) void this.start({ group, slot: 0 }, state, () => this.endTurn(group, state));
     }
   }
 }

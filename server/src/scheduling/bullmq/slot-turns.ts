@@ -4,7 +4,6 @@ import type { Lease } from '../../queue/queue';
 import type { SlotWorker } from '../slot-worker';
 import type { Turn } from '../types';
 
-/** Rows that are claimed of one group at once. */
 const CLAIM_AT_ONCE = 64;
 /** How long a turn waits for a slot of its group: a slow group comes back when a slot empties. */
 const SLOT_WAIT_MS = 100;

@@ -8,7 +8,6 @@ import type { PostingReason } from './fold';
  * `differences`, each at the effective time of its refund: so its movements add up to its final share.
  */
 
-/** Ids of an item and of a location. */
 export type ItemId = number;
 export type LocationId = number;
 

@@ -39,7 +39,6 @@ interface CountMark {
   line: number;
 }
 
-/** The stored state of a level. */
 export interface LevelState {
   quantity: number;
   /** The count that the quantity starts from; null while it is the opening quantity. */
@@ -62,9 +61,6 @@ export const openLevel = (openingQuantity: number): LevelState => ({
 const compareCounts = (a: CountMark, b: CountMark): number =>
   a.time - b.time || a.seq - b.seq || a.line - b.line;
 
-const isStanding = (reason: MovementReason | null): reason is StandingReason =>
-  STANDING_REASONS.some((one) => one === reason);
-
 const without = (level: LevelState, reason: MovementReason): Step => ({ level, effect: 0, reason });
 
 /** @param quantity  signed: what the shelf gains */
@@ -72,7 +68,8 @@ export const applyMovement = (
   level: LevelState,
   { time, quantity, reason }: { time: number; quantity: number; reason: PostingReason | null }
 ): Step => {
-  if (isStanding(reason)) return without(level, reason);
+  const standing = STANDING_REASONS.find((one) => one === reason);
+  if (standing) return without(level, standing);
   if (level.lastCount !== null && time <= level.lastCount.time) {
     return without(level, 'covered_by_count');
   }

@@ -262,10 +262,7 @@ export class DeliveryChanges {
   }
 
   /** Changes a delivery that waits, unless an attempt of it is under way. */
-  private byHand(
-    id: number,
-    change: (tx: Tx, row: PlacedRow) => Promise<void>
-  ): Promise<HandRefusal | null> {
+  private byHand(id: number, change: (tx: Tx, row: PlacedRow) => Promise<void>) {
     return this.app.db.retrying(async (tx) => {
       const place = (await this.store.queue.lock(tx, [id])).get(id);
       const row = await this.store.find(tx, id);

@@ -23,7 +23,6 @@ export interface DeliveryFilter extends Omit<RecoveryFilter, 'state' | 'from' | 
   from?: number;
   /** Made before this time. */
   to?: number;
-  /** The whole id of a delivery. */
   deliveryId?: string;
 }
 
@@ -279,7 +278,6 @@ export type LogPlace = z.infer<typeof logPlace>;
 
 /** The result of a text search on its first page, for the pages that follow. */
 const searchedLog = z.object({
-  /** The last place that is searched. */
   end: logPlace,
   /** Matches up to there, counted up to the limit of all lists. */
   total: z.number().int().min(0).max(COUNT_LIMIT),

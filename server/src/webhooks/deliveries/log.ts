@@ -268,11 +268,7 @@ const readAttempts = async (db: Db, deliveries: readonly number[]) => {
 };
 
 /** Deliveries as the management routes show them; the body is empty if its message is gone. */
-const withAttempts = async (
-  db: Db,
-  app: App,
-  found: readonly DeliveryRow[]
-): Promise<Delivery[]> => {
+const withAttempts = async (db: Db, app: App, found: readonly DeliveryRow[]) => {
   const ids = found.map(({ id }) => Number(id));
   const byDelivery = await readAttempts(db, ids);
   const bodies = await readBodies(db, app, found);

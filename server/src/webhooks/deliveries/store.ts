@@ -20,7 +20,6 @@ import { readBodies } from './messages';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** A delivery, as an attempt has to know it. */
 export type QueuedDelivery = ReturnType<typeof toQueued>;
 
 export interface LeasedDelivery extends Lease {

@@ -151,7 +151,6 @@ const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => {
   });
 };
 
-/** Values as a query string has them. */
 const asQuery = (input: object): Record<string, string> =>
   Object.fromEntries(
     Object.entries(definedOf(input)).map(([name, value]) => [name, String(value)])

@@ -71,7 +71,6 @@ const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | nul
   return row ? Number(row.webhook_id) : null;
 };
 
-/** The changes that a look made. */
 type Changes = Record<'queued' | 'sent' | 'failed' | 'skipped', number>;
 
 /** Something that is queued and has not had an attempt since. */

@@ -21,10 +21,8 @@ import { toWebhook } from '../webhook';
 import type { App } from '../../app';
 import type { Tx } from '../../database/db';
 
-/** Something that a recovery is to send. */
 type FoundItem = Pick<RecoveryItemRow, 'ref' | 'webhook_id' | 'at' | 'delivery_id'>;
 
-/** An item that is in the queue now. */
 interface QueuedItem {
   /** The id of its delivery's row. */
   delivery: number;

@@ -67,7 +67,6 @@ export const continueFailing = (
 
 /** A webhook's spell of failures; tests never count. */
 export interface Spell {
-  /** An attempt was made. */
   attempted: boolean;
   /** When the first attempt after the last success failed, epoch milliseconds; null: the last one succeeded. */
   unwellSince: number | null;

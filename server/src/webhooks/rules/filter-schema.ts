@@ -103,7 +103,6 @@ const unfit = (reason: string, code: RefusalCode, values?: RefusalValues): never
   throw new UnfitFilter(refusal(reason, code, values));
 };
 
-/** The filter is no schema that may be used. */
 const wrong = (reason: string): never => unfit(reason, 'filter_schema', { reason });
 
 const atMost = (maximum: number, count: number, what: string, code: RefusalCode): void => {
@@ -314,7 +313,6 @@ const PER_ITEM: Costs = {
 /** Keywords whose schema is held against each item or key. */
 const WALKERS = ['items', 'contains', 'additionalProperties', 'propertyNames'];
 
-/** The bytes of a schema without those of the schemas in it. */
 const ownBytes = (schema: Schema): number =>
   Object.entries(schema).reduce((sum, [keyword, value]) => {
     if (isUnheld(keyword)) return sum;
@@ -372,9 +370,7 @@ class Expansion {
       unfit(reason, 'filter_deep', { maximum: DEEPEST });
     }
     if (typeof schema === 'boolean') return;
-    if (!isRecord(schema)) {
-      return wrong('a schema must be an object, true or false');
-    }
+    if (!isRecord(schema)) return wrong('a schema must be an object, true or false');
     judgeKeywords(schema);
     const size = this.sizes.get(schema) ?? ownBytes(schema);
     this.sizes.set(schema, size);

@@ -50,27 +50,23 @@ export interface SignedParts {
 }
 
 /** The headers that sign an attempt: ours, one for each signature, and Standard Webhooks', which list them. */
-export const signatureHeaders = ({
-  secret,
-  previousSecret = null,
-  deliveryId,
-  event,
-  timestamp,
-  body,
-}: SignedParts): Record<string, string> => ({
-  'X-Service-Event': event,
-  'X-Service-Delivery': deliveryId,
-  'X-Service-Timestamp': String(timestamp),
-  'X-Service-Signature': serviceSignature(secret, timestamp, body),
-  'webhook-id': deliveryId,
-  'webhook-timestamp': String(timestamp),
-  'webhook-signature': [secret, previousSecret]
-    .flatMap((key) => (key === null ? [] : standardSignature(key, deliveryId, timestamp, body)))
-    .join(' '),
-  ...(previousSecret !== null && {
-    'X-Service-Signature-Previous': serviceSignature(previousSecret, timestamp, body),
-  }),
-});
+export const signatureHeaders = (parts: SignedParts): Record<string, string> => {
+  const { secret, previousSecret = null, deliveryId, event, timestamp, body } = parts;
+  const headers = {
+    'X-Service-Event': event,
+    'X-Service-Delivery': deliveryId,
+    'X-Service-Timestamp': String(timestamp),
+    'X-Service-Signature': serviceSignature(secret, timestamp, body),
+    'webhook-id': deliveryId,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': standardSignature(secret, deliveryId, timestamp, body),
+  };
+  if (previousSecret === null) return headers;
+  headers['webhook-signature'] +=
+    ` ${standardSignature(previousSecret, deliveryId, timestamp, body)}`;
+  const previous = serviceSignature(previousSecret, timestamp, body);
+  return { ...headers, 'X-Service-Signature-Previous': previous };
+};
 
 /** Headers that frame the request or sign it: no hook may set them. */
 const UNHOOKED =

@@ -41,7 +41,6 @@ export interface Post extends Laned {
   unlocked: { secret: string; previousSecret: string | null; own: Headers } | null;
 }
 
-/** An attempt that was made. */
 export interface Posted {
   ok: boolean;
   attempt: LoggedAttempt;

@@ -25,7 +25,6 @@ const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-
 
 export type AttemptResult = Posted & Pick<DeliveryOutcome, 'endedAt'>;
 
-/** What an attempt is made with. */
 interface Asked extends Pick<Post, 'manual' | 'revision' | keyof Laned> {
   webhook: WebhookRow;
 }

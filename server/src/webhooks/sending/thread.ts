@@ -13,12 +13,8 @@ export interface SendingThread extends PosterOptions {
 /** A thread that sends: what it is given is posted, or given back if webhooks have changed meanwhile. */
 const { atOnce, changes, ...options } = workerData as SendingThread;
 const poster = new Poster(options);
-const lanes = new Lanes<Post, Posted>({
-  atOnce,
-  work: (post) => poster.post(post),
-  isStale: (post) => post.revision !== Atomics.load(changes, 0),
-  goesOn: ({ ok }) => ok,
-});
+const isStale = (post: Post): boolean => post.revision !== Atomics.load(changes, 0);
+const lanes = new Lanes<Post, Posted>(atOnce, (post) => poster.post(post), isStale);
 serveThread<Post, Posted | typeof UNBEGUN>(
   (post) => lanes.run(post),
   (names) => setNames(names as NameSettings)
