@@ -58,7 +58,6 @@ const slugKey = (slug: unknown): string | null =>
 /** A value that only one record of a type may have. */
 const EMAIL = {
   attribute: 'email',
-  /** The column that the database compares. */
   key: 'email_key',
   keyOf: emailKey,
   /** The databases' messages about the unique index: its name, or on SQLite its column. */

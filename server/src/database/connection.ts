@@ -132,7 +132,6 @@ export const runForEach = async (
   return answers;
 };
 
-/** The capacity of one statement, in bytes of values. */
 export interface StatementSize {
   /** Rows are put together into one statement up to this. */
   batch: number;

@@ -8,7 +8,6 @@ interface WrittenRow {
   publishedAt?: unknown;
 }
 
-/** The host's event before a write. */
 export interface WriteEvent {
   action: string;
   model: { uid: string };

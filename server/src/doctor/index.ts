@@ -26,7 +26,6 @@ import {
   queueName,
 } from '../scheduling/bullmq/mistyped-keys';
 
-/** A finding of `switchboard doctor`. */
 interface CheckResult {
   /** `warn`: to know, or to fix at leisure; `fail`: no work is done until it is fixed. */
   state: 'ok' | 'warn' | 'fail';
@@ -69,7 +68,6 @@ const loadClient = (): RedisConstructor => {
   return loaded.Redis ?? loaded;
 };
 
-/** One attempt. */
 const ONCE = {
   lazyConnect: true,
   connectTimeout: ANSWERS_WITHIN_MS,

@@ -40,7 +40,6 @@ const SCALARS: Readonly<Record<string, Described>> = {
   uid: text('an-example'),
 };
 
-/** Any JSON. */
 const ANY: Readonly<Record<string, Described>> = {
   json: { schema: {}, example: {} },
   blocks: { schema: {}, example: [] },

@@ -171,7 +171,6 @@ interface EventHook extends Omit<Action<EventToSend>, 'call'> {
 /** So many events are told in one turn of the event loop. */
 const A_TURN = 50;
 
-/** The plugin's hooks, typed. */
 export class Hooks {
   private event: Action<EventToSend> | undefined;
 

@@ -103,6 +103,10 @@ export const isAnswering = (strapi: Core.Strapi): boolean => {
   return Boolean(known?.responses.size) && performance.now() - (known?.lastAt ?? 0) < SHORT_MS;
 };
 
+/** True if a request came within the last moments. */
+export const isVisited = (strapi: Core.Strapi): boolean =>
+  performance.now() - (underWay.get(serverOf(strapi))?.lastAt ?? 0) < 100;
+
 /**
  * Closes the site's HTTP server: no new connection, and a last answer on each that is open. The host
  * destroys plugins before it cuts connections: a request would be served by half of a site.

@@ -45,7 +45,6 @@ export const rowFault = (error: unknown): string => {
   return reasonOf(error);
 };
 
-/** A row of a file that was read, and its cells as they came. */
 export interface FileRow<Row> {
   line: number;
   cells: readonly string[];

@@ -179,7 +179,6 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   }
 }
 
-/** More columns than this are refused. */
 const MAX_COLUMNS = 200;
 /** Headings that a message names at most. */
 const NAMED = 20;

@@ -209,7 +209,6 @@ export type NodeEnvSources = typeof systemSources;
 
 export interface PrivateAddressPolicy {
   open: boolean;
-  /** Why, in words for the boot log. */
   why: string;
 }
 

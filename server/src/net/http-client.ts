@@ -17,7 +17,6 @@ import { isRecord } from '../runtime/text';
 import type { AddressGuard } from './guard';
 import { CodedError } from './resolver';
 
-/** Node's informational answer. */
 export interface Informational {
   statusMessage?: string;
   rawHeaders?: readonly string[];
@@ -64,7 +63,6 @@ export interface Sending {
  */
 export interface Transport {
   send(request: JudgedRequest, listener: AnswerListener): Sending;
-  /** Closes every connection. */
   close(): void;
 }
 
@@ -83,13 +81,11 @@ const ADDRESS_ATTEMPT_MS = 1000;
 /** Sent where nobody says otherwise. */
 const DEFAULT_USER_AGENT = 'Switchboard';
 
-/** The sockets of one kind of request. */
 interface Agents {
   http: HttpAgent;
   https: HttpsAgent;
 }
 
-/** A request of got or of Node. */
 interface Outgoing extends EventEmitter {
   reusedSocket?: boolean;
   destroy(): unknown;
@@ -129,7 +125,6 @@ const follow = (request: Outgoing, listener: AnswerListener) => {
   request.on('error', fail);
   return {
     fail,
-    /** Reads the answer's body. */
     read(body: Readable): void {
       body.on('data', (chunk: Buffer) => listener.data(chunk));
       body.once('end', () => finish(() => listener.end()));

@@ -6,7 +6,6 @@ import { CONNECTION, type ConnectionRow, CONNECTIONS_TABLE } from './tables';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 
-/** One entry of a connection's `locations`. */
 export interface MappedLocation {
   ref: string;
   location: number;

@@ -93,7 +93,6 @@ export interface NextPlace {
 }
 
 export interface NewRow extends NextPlace {
-  /** The id of the log's row. */
   id: number;
   group: number;
   columns: OwnColumns;
@@ -146,7 +145,6 @@ const STATES = Object.keys(QUEUE_STATES) as QueueState[];
  */
 export class Queue {
   protected readonly dialect: ReturnType<typeof queueDialectOf>;
-  /** The table's name in SQL. */
   protected readonly name: string;
 
   constructor(

@@ -124,7 +124,7 @@ export const serveThread = <In, Out>(
   });
 };
 
-/** The answer for a piece of work that was given back, and is as it was. */
+/** The answer for a piece of work that was given back, unchanged. */
 export const UNBEGUN = 'unbegun';
 
 /** A piece of work that has to wait for its turn. */

@@ -34,7 +34,7 @@ export interface SlotOptions {
   /** The current limits of a group's own. */
   limitsOf?: (id: number) => GroupLimits;
   /** Rows may be handed over before there is a slot for them, to one who keeps the caps himself. */
-  handsOver?: boolean;
+  handsOver?: () => boolean;
 }
 
 /** How much the latest row counts towards how long one takes. */
@@ -104,7 +104,7 @@ export class GroupSlots<L extends Lease> {
 
   /** How many rows to hand over beyond so many slots: as many as they serve in some time. */
   private handedOver(slots: number, tookMs: number | null): number {
-    if (!this.options.handsOver || tookMs === null) return 0;
+    if (!this.options.handsOver?.() || tookMs === null) return 0;
     const served = Math.floor((slots * AHEAD_MS) / Math.max(tookMs, 1));
     return Math.min(served, MOST_HANDED * this.nodeCap);
   }

@@ -169,7 +169,6 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     await this.options.onStop?.();
   }
 
-  /** Claims rows, and starts them. */
   async take<Claimed extends { leases: L[] }>(claim: () => Promise<Claimed>): Promise<Claimed> {
     this.claiming += 1;
     try {

@@ -43,7 +43,6 @@ export interface GroupHandler {
    * @returns when the group should have a turn again; null: nothing of it is due now.
    */
   takeTurn?(group: number, turn: Turn): Promise<number | null>;
-  /** Ends what it had begun. */
   stop(): Promise<void>;
 }
 
@@ -88,7 +87,6 @@ export interface WorkerLog {
 }
 
 export interface WorkerOptions<L extends Lease> {
-  /** The work's name in the log. */
   name: string;
   store: WorkStore<L>;
   log: WorkerLog;

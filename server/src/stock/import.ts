@@ -12,7 +12,6 @@ import type { ItemsService } from './items-service';
 import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 import type { App } from '../app';
 
-/** The target of a column's values. */
 interface ItemColumn {
   key: 'sku' | 'gtin' | 'name' | 'low_at' | 'quantity';
   /** The code of the location of a new item's initial quantity; the default one if left out. */

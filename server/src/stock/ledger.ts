@@ -163,7 +163,6 @@ interface EntryInput extends Place {
   note: string | null;
   /** The transfer or stocktake it belongs to. */
   documentId?: number;
-  /** The user who made it by hand. */
   madeBy?: string | null;
 }
 
@@ -173,7 +172,6 @@ export interface CountingInput extends EntryInput {
   seq?: number;
 }
 
-/** A line of the ledger as it was written, or would be. */
 export interface LedgerLine extends EntryInput {
   type: MovementType;
   effect: number;

@@ -33,7 +33,6 @@ export interface Alarm {
   reason: string;
 }
 
-/** An attempt that counts, as alarms have it. */
 interface JudgedAttempt {
   ok: boolean;
   /** When it ended, epoch milliseconds. */

@@ -179,7 +179,7 @@ const load = async (
  */
 export const REMEMBERED_MS = 500;
 
-/** The same while other processes do not wait for this one. */
+/** `REMEMBERED_MS` while other processes do not wait for this one. */
 const UNANNOUNCED_MS = 5;
 
 /** An older answer is read again in the background, while writes still use it. */

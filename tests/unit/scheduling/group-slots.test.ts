@@ -280,7 +280,10 @@ describe('a group that asks to go slower', () => {
 
 describe('rows that are handed over before there is a slot', () => {
   const handing = (nodeCap: number, groupCap: number, ahead = true) =>
-    new GroupSlots<Lease>(nodeCap, groupCap, { limitsOf: () => ({ ahead }), handsOver: true });
+    new GroupSlots<Lease>(nodeCap, groupCap, {
+      limitsOf: () => ({ ahead }),
+      handsOver: () => true,
+    });
   /** Takes one row of a group and ends it after so long. */
   const serve = (slots: GroupSlots<Lease>, group: number, tookMs: number): void => {
     slots.add(rows(group, 1));

@@ -316,14 +316,12 @@ const inspect = (app: App, source: Source, tagSource: Source, form: Form | null)
     components,
     /** It has one row and its relations, and no components or media. */
     isOneRow: !draftAndPublish && !localized && !components && !isOf('media'),
-    /** The keys of the payload that each attribute feeds. */
     keysByAttribute: keysByAttributeOf(source),
     /** Keys that a function computes: any write may change them. */
     computedKeys: fields.filter(({ compute }) => compute).map(keyOf),
     allKeys: ['id', ...new Set(fields.map(keyOf))],
     bookkeeping: new Set(fields.filter((field) => field.bookkeeping).map(({ path }) => path)),
     relations: relationsOf(source),
-    /** The columns that a payload is read from. */
     columns: fields.flatMap(({ attribute, shape }) =>
       attribute && shape?.type !== 'relation' ? attribute : []
     ),

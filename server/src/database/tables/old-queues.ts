@@ -10,7 +10,6 @@ import { nextTurn } from '../../runtime/event-loop';
 export interface OldQueue<Row extends { id: number } = { id: number }> {
   /** The site remembers by it how far its rows were moved. */
   name: string;
-  /** The log's table. */
   tableName: string;
   /**
    * The columns that the log has no more, in the order they can go; the last one says whether all is done.

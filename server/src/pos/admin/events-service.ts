@@ -71,7 +71,6 @@ const noteHandling = async (
   await tx.table(POS_EVENTS_TABLE).where({ id: row.id }).update({ by_hand: kept });
 };
 
-/** How many refunds of one sale are named. */
 const REFUNDS_NAMED = 50;
 
 type Relative = Pick<PosEventRow, 'id' | 'connection_id' | 'external_id' | 'counted'>;
@@ -385,7 +384,6 @@ const holdOf = (row: PosEventRow, graceMs: number) => {
 /** The facts that a record is shown with, in addition to its row. */
 interface Facts {
   graceMs: number;
-  /** How it compares, where it is a closing. */
   closing?: ClosingSummary;
   /** Why the customer of a sale could not be attached. */
   customerError?: string;

@@ -78,7 +78,6 @@ const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | nu
 
 export interface RefusedRequest {
   kind: ConnectionRefusal['kind'];
-  /** The till's answer. */
   refusal: Pick<Refusal, 'code' | 'message'>;
   atMs: number;
   /** null if nobody knows who sent it. */

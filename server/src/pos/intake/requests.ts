@@ -67,7 +67,6 @@ type Sender =
   /** Authenticated; `record` as soon as the body was read as one. */
   | ({ proof: 'signature'; connection: ConnectionRow } & SignedBody);
 
-/** A request on its way through the checks. */
 interface TillRequest {
   readonly ctx: Context;
   readonly kind: RefusedRequest['kind'];

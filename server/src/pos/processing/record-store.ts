@@ -28,7 +28,6 @@ export const RECORDS = 'switchboard POS events';
 export const wokenLine = (id: number): string => `POS event ${id} woken`;
 
 export interface LeasedRecord extends Lease {
-  /** Length of the stored record. */
   size: number;
 }
 

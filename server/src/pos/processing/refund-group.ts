@@ -133,7 +133,6 @@ const rowsOf = (tx: Tx, digests: readonly string[], connections: Connections): K
 
 const notProcessed = ['pending', 'failed'];
 
-/** A refund as the rules of goods see it. */
 const goodsOfRefund = (work: ContextOf<RefundRecord>, { nowMs, graceMs }: Times): GroupRefund => ({
   id: work.id,
   connection: Number(work.connection.id),

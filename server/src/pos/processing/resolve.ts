@@ -58,7 +58,6 @@ import {
 /** For each line of a record where it is; null if nobody can say yet. */
 type Places = readonly (Place | null)[];
 
-/** A record while it is worked on. */
 export interface ProcessingContext {
   id: number;
   row: PosEventRow;

@@ -4,7 +4,6 @@ import { isRecord, jsonIn } from '../../runtime/text';
 /** In minor units. */
 type Money = { currency: string; amount: bigint } | null;
 
-/** The search terms of a record. */
 export interface Findable {
   externalId: string;
   /** As sent; null if it is not looked into. */

@@ -309,9 +309,7 @@ export const priceOnTop = (
 };
 
 export interface PricedGroup {
-  /** By the ids of the refunds. */
   refunds: Map<number, PricedRefund>;
-  /** By the ids of the sales. */
   left: Map<number, MoneyLeft | null>;
 }
 

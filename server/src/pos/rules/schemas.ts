@@ -12,7 +12,6 @@ import {
 } from './records';
 import type { JsonObject } from './strict-json';
 
-/** A JSON Schema document or a part of one. */
 interface SchemaNode {
   readonly [keyword: string]: unknown;
 }

@@ -97,7 +97,6 @@ const ROUNDED_STEPS = 4;
 export interface JsonPart {
   /** In an object, as it is meant; '' elsewhere. */
   key: string;
-  /** As it was written. */
   text: string;
   /** Its contents; see `outlineSteps`. */
   parts: JsonPart[];

@@ -24,7 +24,6 @@ import {
 } from './tickets';
 
 interface GroupTurnsOptions {
-  /** The work's name in the log. */
   name: string;
   handler: Pick<GroupHandler, 'now' | 'turns'>;
   taker: Pick<GroupHandler, 'takeTurn'>;

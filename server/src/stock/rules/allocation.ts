@@ -19,7 +19,6 @@ export interface SoldLine {
   quantity: number;
 }
 
-/** A line of a refund whose item is known. */
 export interface RefundedLine {
   /** Index in the record's `line_items`. */
   line: number;

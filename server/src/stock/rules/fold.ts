@@ -6,7 +6,6 @@
  * the order of the steps; `foldInDatabase` says it in one go, in SQL.
  */
 
-/** Why a movement has the effect it has. */
 export type MovementReason =
   /** A count of the same or a later time already saw it. Effect 0. */
   | 'covered_by_count'

@@ -27,7 +27,6 @@ const rows = (db: Db) => db.table(MESSAGES_TABLE);
 
 /** A message of several deliveries that are about to be queued. */
 export interface SharedMessage extends FrozenMessage {
-  /** How many deliveries there will be. */
   deliveries: number;
   /** Its row, once it is stored with the first of them. */
   id: number | null;

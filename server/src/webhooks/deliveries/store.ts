@@ -94,7 +94,6 @@ export type PlacedRow = Pick<DeliveryRow, (typeof PLACED_COLUMNS)[number]>;
  * in the queue to be found, one that was sent is not in it. A change of both locks the queue first.
  */
 export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
-  /** The webhooks' own limits, as far as they are known. */
   readonly limits: KnownLimits;
   readonly claims: LimitedClaims;
   readonly queue: LimitedQueue;
@@ -250,7 +249,6 @@ export const toQueued = (row: LeasedColumns, body: string, isOrdered: boolean) =
   event: row.event,
   body,
   status: row.status,
-  /** Attempts made so far. */
   tries: Number(row.tries),
   /** Attempts among them that used up none of the schedule. */
   extraTries: Number(row.extra_tries),

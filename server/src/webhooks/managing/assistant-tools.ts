@@ -69,7 +69,6 @@ export const causeText = (cause: string): string | null => {
   return Object.hasOwn(TEXTS, cause) ? (TEXTS[cause] ?? null) : null;
 };
 
-/** Characters of an answer that an assistant is shown. */
 const ANSWER_SHOWN = 2000;
 /** Attempts that it is shown, the latest. */
 const ATTEMPTS_SHOWN = 20;

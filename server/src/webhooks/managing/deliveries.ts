@@ -198,9 +198,7 @@ export const testNow = async (
   };
 };
 
-/** Deliveries that are looked at. */
 const LATEST = 100;
-/** Samples in the answer. */
 const SHOWN = 10;
 
 /** The example of the event that was named, or of each that the webhook asked for. */

@@ -24,9 +24,7 @@ import type { Tx } from '../../database/db';
 type FoundItem = Pick<RecoveryItemRow, 'ref' | 'webhook_id' | 'at' | 'delivery_id'>;
 
 interface QueuedItem {
-  /** The id of its delivery's row. */
   delivery: number;
-  /** The attempts that it has had by now. */
   tries: number;
 }
 

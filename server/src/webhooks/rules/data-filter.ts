@@ -68,7 +68,6 @@ const withoutPatterns = (schema: DataFilter): DataFilter => {
   return said === null ? { ...rest, pattern } : withKeywords(rest, said);
 };
 
-/** Matches nothing. */
 const NOTHING: DataFilter = { not: {} };
 
 /** The rows' texts of filters, which tell them apart without making text of each again at every event. */

@@ -1,13 +1,12 @@
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import { padded, rowsOf } from '../../database/connection';
 import { repeated } from '../../database/dialects/shared';
-import { isAnswering } from '../../http/server';
+import { isAnswering, isVisited } from '../../http/server';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/event-loop';
 import { debugEach, debugLog } from '../../runtime/text';
 import { UNBEGUN } from '../../runtime/threads';
 import { SlotWorker } from '../../scheduling/slot-worker';
-import type { GroupHandler } from '../../scheduling/types';
 import { claimedLine, unsentLine, type UnsentReason } from '../debug-lines';
 import { getDeliveryChanges } from '../deliveries/changes';
 import {
@@ -19,12 +18,12 @@ import {
   leaseTimes,
   patienceOf,
 } from '../deliveries/store';
-import { type Mark, subscribersOf } from '../subscriptions';
+import { type Mark, type Subscribers, subscribersOf } from '../subscriptions';
 import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
 import { type HeldBack, moduleHolding } from '../modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
-import { UNANSWERED } from './post';
+import { NO_ANSWER } from './post';
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 
@@ -32,7 +31,7 @@ import type { App } from '../../app';
 interface Loaded {
   webhook: WebhookRow;
   enabled: ReadonlySet<ModuleId>;
-  /** Of webhooks, when it was read. */
+  /** The revision of webhooks when it was read. */
   revision: number;
 }
 
@@ -43,15 +42,12 @@ const MANY = 1000;
  * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they are now (rotation
  * holds at once, for queued deliveries too), yet a query an attempt would be the most expensive part of it. So a row is
  * read again when something was changed in this process, and otherwise before a change by another one is answered:
- * after half of that time, so that as much is left for a post that waits until it may begin. Whatever is asked for in
- * one turn of the event loop is one query.
+ * after half of that time, so that as much is left for a post that waits until it may begin. One query reads all that are
+ * wanted in one turn of the event loop.
  */
-const createWebhookLoader = (app: App) => {
-  const { db } = app;
-  const subscribers = subscribersOf(app);
+const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
   const modules = storedModules(db.pool).toSQL();
   const known = new Map<number, { mark: Mark; found: Promise<Loaded | undefined> }>();
-  const goodForMs = () => subscribers.goodForMs / 2;
 
   const read = createGathering(async (wanted: readonly number[]) => {
     const { revision } = subscribers.mark();
@@ -70,16 +66,16 @@ const createWebhookLoader = (app: App) => {
     return wanted.map((id) => found.get(id));
   });
 
-  const loadWebhook = (id: number): Promise<Loaded | undefined> => {
+  return (id: number): Promise<Loaded | undefined> => {
     const before = known.get(id);
-    if (before && subscribers.isCurrent(before.mark, goodForMs())) return before.found;
+    if (before && subscribers.isCurrent(before.mark, subscribers.goodForMs / 2))
+      return before.found;
     if (known.size >= MANY) known.clear();
     const found = read(id);
     known.set(id, { mark: subscribers.mark(), found });
     found.catch(() => known.delete(id));
     return found;
   };
-  return { goodForMs, loadWebhook };
 };
 
 const TELL_AT_ONCE = 1000;
@@ -88,7 +84,7 @@ const ENDED_AT_ONCE = 500;
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
 const interrupted = (endedAt: number): AttemptResult => {
-  const attempt = { at: Date.now(), url: '', request_headers: '{}', ...UNANSWERED };
+  const attempt = { at: Date.now(), url: '', request_headers: '{}', ...NO_ANSWER };
   const failed = { error: 'interrupted', duration_ms: 0, manual: true };
   return { ok: false, endedAt, retryAfter: undefined, attempt: { ...attempt, ...failed } };
 };
@@ -98,14 +94,11 @@ const interrupted = (endedAt: number): AttemptResult => {
  * by the worker, `decide` says whether it is sent now, `perform` sends it, `recordAttempts` writes
  * the result together with others, and `tell` calls handlers.
  */
-export const createDeliveryHandler = (
-  app: App,
-  sender: Sender,
-  heldBack: HeldBack
-): GroupHandler => {
+export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBack) => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
-  const { goodForMs, loadWebhook } = createWebhookLoader(app);
+  const subscribers = subscribersOf(app);
+  const loadWebhook = createWebhookLoader(app, subscribers);
   const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
   /** @returns the current webhook of a due delivery, or why it is not sent now */
@@ -139,11 +132,11 @@ export const createDeliveryHandler = (
     if (typeof decision !== 'string') {
       const { revision, webhook } = decision;
       const manual = group === BY_HAND || delivery.status !== 'pending';
-      const turn = { lane: group, atOnce, waitMs: goodForMs(), revision };
+      const turn = { lane: group, atOnce, waitMs: subscribers.goodForMs / 2, revision };
       const result = isInterrupted(lease)
         ? interrupted(store.now())
         : await sender.attempt(delivery, { webhook, manual, ...turn });
-      // Where nobody knows whether it was made, it comes again when its lease ends.
+      // If nobody knows whether it was made, it comes again when its lease ends.
       if (result !== UNBEGUN) return result && { lease, webhook, ...result };
       decision = 'given back';
     }
@@ -187,7 +180,7 @@ export const createDeliveryHandler = (
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
     startsATurn: options.threads > 0 ? 16 : 1,
-    handsOver: options.threads === 1,
+    handsOver: () => options.threads === 1 && !isVisited(app.strapi),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),

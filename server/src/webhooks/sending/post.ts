@@ -24,13 +24,12 @@ export type Headers = Record<string, string>;
 
 /** An attempt that is to be made. All of it can be handed to another thread. */
 export interface Post extends Laned {
-  /** Of webhooks, when this one was read. */
+  /** The revision of webhooks when this one was read. */
   revision: number;
   deliveryId: string;
   event: string;
   body: string;
   replayed: boolean;
-  /** Somebody asked for it. */
   manual: boolean;
   url: string;
   /** Headers that hooks may decide about, as they left them. */
@@ -57,7 +56,7 @@ export interface PosterOptions {
 }
 
 /** The log's columns of an answer that has not come. */
-export const UNANSWERED = {
+export const NO_ANSWER = {
   status: null,
   answer_headers: null,
   answer_body: null,
@@ -67,7 +66,7 @@ export const UNANSWERED = {
 /** The log's columns of an answer: without credentials, and without what was sent in own headers. */
 const columnsOf = (answer: Partial<Answer>, own: Headers) => {
   const { status, headers = {}, body = '', truncated = false } = answer;
-  if (status === undefined) return UNANSWERED;
+  if (status === undefined) return NO_ANSWER;
   const shown = redactHeaders(headers);
   if (Object.keys(own).length === 0)
     return { status, answer_headers: JSON.stringify(shown), answer_body: body, truncated };

@@ -25,7 +25,7 @@ const USER_AGENT = 'Switchboard/1 (+https://www.npmjs.com/package/strapi-plugin-
 
 export type AttemptResult = Posted & Pick<DeliveryOutcome, 'endedAt'>;
 
-interface Asked extends Pick<Post, 'manual' | 'revision' | keyof Laned> {
+interface Attempted extends Pick<Post, 'manual' | 'revision' | keyof Laned> {
   webhook: WebhookRow;
 }
 
@@ -80,8 +80,11 @@ export class Sender {
    * Makes one attempt of a delivery: hooks, then sign, guard, post, classify. Never rejects.
    * @returns null if nobody knows whether it was made
    */
-  attempt(delivery: QueuedDelivery, asked: Asked): Promise<AttemptResult | typeof UNBEGUN | null> {
-    const { manual, webhook } = asked;
+  attempt(
+    delivery: QueuedDelivery,
+    attempted: Attempted
+  ): Promise<AttemptResult | typeof UNBEGUN | null> {
+    const { manual, webhook } = attempted;
     const attributes = {
       'switchboard.webhook_id': Number(webhook.id),
       'switchboard.delivery_id': delivery.deliveryId,
@@ -89,7 +92,7 @@ export class Sender {
       'switchboard.manual': manual,
     };
     return inSpan('switchboard.attempt', attributes, async (span) => {
-      const result = await this.post(delivery, asked);
+      const result = await this.post(delivery, attempted);
       if (result === null || result === UNBEGUN) return result;
       const { status, error, duration_ms: duration } = result.attempt;
       if (status !== null) span.setAttribute('http.response.status_code', status);
@@ -102,7 +105,7 @@ export class Sender {
     });
   }
 
-  private async post(delivery: QueuedDelivery, { webhook: row, ...turn }: Asked) {
+  private async post(delivery: QueuedDelivery, { webhook: row, ...turn }: Attempted) {
     const { deliveryId, event, body, replayed } = delivery;
     debugLog(this.app.strapi)?.(startedLine(deliveryId, row, turn.manual));
     const unlocked = unlock(this.app, row);
