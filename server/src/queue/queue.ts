@@ -130,7 +130,6 @@ const LOOKED_AT_ONCE = 500;
  * it. Without a bound PostgreSQL expects to read all that waits, and compiles the query: 180 ms of 1,000,000.
  */
 const LEASES_AT_ONCE = 2000;
-/** Later than anything is due. */
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
 const FREE = { owner: null, leased_until: null } as const;

@@ -28,6 +28,11 @@ const QUICK_MS = 40;
  * and not recorded yet, so few large ones cost less; a kill delays all that is claimed.
  */
 const MOST_AHEAD = 4;
+/** How much the latest row counts towards how long one takes. */
+const LATEST = 0.2;
+/** A group that was asked to go slower may do twice as much after each of these without another such answer. */
+const SLOW_FOR_MS = 60_000;
+
 export interface SlotOptions {
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
@@ -36,11 +41,6 @@ export interface SlotOptions {
   /** Rows may be handed over before there is a slot for them, to one who keeps the caps himself. */
   handsOver?: () => boolean;
 }
-
-/** How much the latest row counts towards how long one takes. */
-const LATEST = 0.2;
-/** A group that was asked to go slower may do twice as much after each of these without another such answer. */
-const SLOW_FOR_MS = 60_000;
 
 const averaged = (before: number | null, tookMs: number): number =>
   (before ?? tookMs) * (1 - LATEST) + tookMs * LATEST;

@@ -193,7 +193,6 @@ export interface Mark {
   readonly at: number;
 }
 
-/** One query for the subscribers of some events. */
 export interface SubscriptionQuery extends Mark {
   readonly events: readonly string[];
   readonly answer: Promise<Subscriptions>;
@@ -235,9 +234,14 @@ export class Subscribers {
     return revision === this.revision && performance.now() - at < forMs;
   }
 
-  /** How long what is read may be used, as far as other processes expect, in milliseconds. */
+  /** True while other processes delay their answers for this memory. */
+  get isTrusted(): boolean {
+    return performance.now() < this.rememberUntil;
+  }
+
+  /** How long what is read may be used, in milliseconds. */
   get goodForMs(): number {
-    return performance.now() < this.rememberUntil ? REMEMBERED_MS : UNANNOUNCED_MS;
+    return this.isTrusted ? REMEMBERED_MS : UNANNOUNCED_MS;
   }
 
   /** To be called with each change of webhooks or modules in this process, in its transaction. */

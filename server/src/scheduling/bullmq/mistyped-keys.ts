@@ -32,7 +32,6 @@ const SCANNED_AT_ONCE = '1000';
 /** True if Redis refused something because a key holds a value of another type than it is for. */
 export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(errorText(error));
 
-/** A key, and its type in Redis's words. */
 type MistypedKey = Record<'key' | 'type', string>;
 
 /**

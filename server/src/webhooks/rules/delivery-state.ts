@@ -14,7 +14,6 @@ export const stateOf = (delivery: {
 /** The sections that are asked for by their numbers. */
 export const SECTIONS = { waiting: 0, failing: 1, test: 3 } as const;
 
-/** Deliveries of one status and one state. */
 export interface LogSection {
   /** As the column of the queue has it. */
   number: number;

@@ -180,7 +180,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
     startsATurn: options.threads > 0 ? 16 : 1,
-    handsOver: () => options.threads === 1 && !isVisited(app.strapi),
+    handsOver: () => options.threads === 1 && subscribers.isTrusted && !isVisited(app.strapi),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),

@@ -15,8 +15,12 @@ const { atOnce, changes, ...options } = workerData as SendingThread;
 const poster = new Poster(options);
 const isStale = (post: Post): boolean => post.revision !== Atomics.load(changes, 0);
 const lanes = new Lanes<Post, Posted>(atOnce, (post) => poster.post(post), isStale);
-// Only there it is this thread's own: the site's goes first where both want a core.
-if (process.platform === 'linux') os.setPriority(5);
+try {
+  // Only there it is this thread's own: the site's goes first where both want a core.
+  if (process.platform === 'linux') os.setPriority(Math.min(19, os.getPriority() + 5));
+} catch {
+  // It sends without.
+}
 serveThread<Post, Posted | typeof UNBEGUN>(
   (post) => lanes.run(post),
   (names) => setNames(names as NameSettings)
