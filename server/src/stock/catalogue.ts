@@ -69,7 +69,6 @@ const wasGiven = async (app: App, number: number, token: string): Promise<boolea
   return next === undefined || number <= Number(next.number);
 };
 
-/** Changes that are numbered in one transaction. */
 const AT_ONCE = 1000;
 
 const head = (db: Db): Knex.QueryBuilder => db.table(CATALOGUE_HEAD_TABLE).where({ id: HEAD_ID });

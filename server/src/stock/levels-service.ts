@@ -295,7 +295,6 @@ class History {
     };
   }
 
-  /** All movements since, effective or not. */
   private all(): Knex.QueryBuilder {
     const query = this.db.table(MOVEMENTS_TABLE).where({ level_id: this.level.id });
     query.whereNot({ type: 'count' });

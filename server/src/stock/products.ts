@@ -38,7 +38,6 @@ export interface Product extends Pick<ProductRow, 'document' | 'gtin' | 'quantit
   rows: ProductRow[];
 }
 
-/** The type and the column of an attribute of the site's product type. */
 const columnOf = (app: App, { contentType }: ProductMapping, name: string) => {
   const { attributes } = app.strapi.db.metadata.get(contentType);
   const attribute = attributes[name] as { type: string; columnName?: string } | undefined;

@@ -83,7 +83,6 @@ export class UnitsOfWork<
 > {
   private readonly storage = new AsyncLocalStorage<Unit>();
 
-  /** The write that is being tracked here, if there is one. */
   get tracked(): Unit | undefined {
     const unit = this.storage.getStore();
     return unit?.isTracking ? unit : undefined;

@@ -209,7 +209,6 @@ const priceWithoutSale = (refund: RefundToPrice): PricedRefund => {
  * one costs the same in any order, and no other refund has to be looked at.
  */
 export interface MoneyLeft {
-  /** Pieces, by the lines of the sale. */
   left: number[];
   rest: bigint;
 }

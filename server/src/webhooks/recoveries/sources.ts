@@ -38,7 +38,6 @@ export interface RecoverySource {
   queue(tx: Tx, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
 }
 
-/** The input of a replay, as it is stored with its recovery. */
 export interface ReplayFilter extends ReplayRange {
   webhook: number;
 }

@@ -99,6 +99,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
   const store = getDeliveryStore(app);
   const subscribers = subscribersOf(app);
   const loadWebhook = createWebhookLoader(app, subscribers);
+  const requestArgs = app.hooks.get('service_crm_webhook_request_args');
   const release = createGathering((leases: readonly LeasedDelivery[]) => store.release(leases));
 
   /** @returns the current webhook of a due delivery, or why it is not sent now */
@@ -180,7 +181,12 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
     startsATurn: options.threads > 0 ? 16 : 1,
-    handsOver: () => options.threads === 1 && subscribers.isTrusted && !isVisited(app.strapi),
+    // A handler is called once for each attempt: a post that is given back would call it again.
+    handsOver: () =>
+      options.threads === 1 &&
+      subscribers.isTrusted &&
+      requestArgs.getHandlers().length === 0 &&
+      !isVisited(app.strapi),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),

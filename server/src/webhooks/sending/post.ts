@@ -34,7 +34,6 @@ export interface Post extends Laned {
   url: string;
   /** Headers that hooks may decide about, as they left them. */
   free: Headers;
-  /** Private addresses are open. */
   localAllowed: boolean;
   /** Its secrets, and the webhook's own headers; null: they can no longer be decrypted. */
   unlocked: { secret: string; previousSecret: string | null; own: Headers } | null;

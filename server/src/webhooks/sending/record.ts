@@ -41,7 +41,6 @@ const toAnswered = (one: MadeAttempt) => {
   return {
     /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
     pauseUntil: mayPause ? pauseUntil(retryAfter, endedAt) : null,
-    /** The receiver said that it is gone for good. */
     isGone: attempt.status === 410,
     ...one,
   };

@@ -43,7 +43,6 @@ const unlock = (app: App, row: WebhookRow) => {
 export class Sender {
   readonly guard: AddressGuard;
   private readonly facts: ReturnType<typeof addressFacts>;
-  /** Ends what is under way. */
   readonly close: () => void;
   private readonly make: (post: Post) => Promise<Posted | typeof UNBEGUN | null>;
 
