@@ -103,9 +103,12 @@ export const isAnswering = (strapi: Core.Strapi): boolean => {
   return Boolean(known?.responses.size) && performance.now() - (known?.lastAt ?? 0) < SHORT_MS;
 };
 
-/** True if a request came within the last moments. */
+/** Visitors come again within it, in milliseconds. */
+const VISIT_MS = 100;
+
+/** True if a request came shortly before. */
 export const isVisited = (strapi: Core.Strapi): boolean =>
-  performance.now() - (underWay.get(serverOf(strapi))?.lastAt ?? 0) < 100;
+  performance.now() - (underWay.get(serverOf(strapi))?.lastAt ?? 0) < VISIT_MS;
 
 /**
  * Closes the site's HTTP server: no new connection, and a last answer on each that is open. The host

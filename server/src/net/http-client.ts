@@ -63,6 +63,7 @@ export interface Sending {
  */
 export interface Transport {
   send(request: JudgedRequest, listener: AnswerListener): Sending;
+  /** Closes every connection. */
   close(): void;
 }
 

@@ -197,8 +197,10 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   }
 
   private count(lane: number, more: number): void {
+    const count = this.countOf(lane) + more;
     this.working += more;
-    this.underWay.set(lane, this.countOf(lane) + more);
+    if (count > 0) this.underWay.set(lane, count);
+    else this.underWay.delete(lane);
   }
 
   private expire(): void {

@@ -42,6 +42,9 @@ export interface SlotOptions {
   handsOver?: () => boolean;
 }
 
+/** How many rows so many slots serve while others are claimed. */
+const servedBy = (slots: number, tookMs: number) => (slots * AHEAD_MS) / Math.max(tookMs, 1);
+
 const averaged = (before: number | null, tookMs: number): number =>
   (before ?? tookMs) * (1 - LATEST) + tookMs * LATEST;
 
@@ -102,24 +105,26 @@ export class GroupSlots<L extends Lease> {
     return group;
   }
 
-  /** How many rows to hand over beyond so many slots: as many as they serve in some time. */
+  /** How many rows to hand over beyond so many slots. */
   private handedOver(slots: number, tookMs: number | null): number {
     if (!this.options.handsOver?.() || tookMs === null) return 0;
-    const served = Math.floor((slots * AHEAD_MS) / Math.max(tookMs, 1));
-    return Math.min(served, MOST_HANDED * this.nodeCap);
+    return Math.min(Math.floor(servedBy(slots, tookMs)), MOST_HANDED * this.nodeCap);
+  }
+
+  /** True if one more of its rows may be taken. */
+  private isOpen({ ahead, cap, limit, running, tookMs }: Group<L>): boolean {
+    return running < limit + (ahead && limit === cap ? this.handedOver(cap, tookMs) : 0);
   }
 
   private offer(id: number, group: Group<L>): void {
-    const { ahead, cap, limit, running, tookMs, waiting } = group;
-    const isOver = running >= limit + (ahead && limit === cap ? this.handedOver(cap, tookMs) : 0);
-    if (waiting.length > 0 && !isOver) this.ready.add(id);
+    if (group.waiting.length > 0 && this.isOpen(group)) this.ready.add(id);
   }
 
   /** How many rows to have waiting: as many as the group has slots, more if they are quick, none if it fails. */
   private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
     if (limit < cap || !ahead) return 0;
     if (tookMs === null) return cap;
-    const used = Math.ceil((cap * AHEAD_MS) / Math.max(tookMs, 1));
+    const used = Math.ceil(servedBy(cap, tookMs));
     return Math.max(cap, Math.min(used, MOST_AHEAD * this.nodeCap));
   }
 
@@ -187,8 +192,7 @@ export class GroupSlots<L extends Lease> {
       // To the end of the queue: groups take turns, also where slots empty one by one.
       this.ready.delete(id);
       const group = this.of(id);
-      this.offer(id, group);
-      const next = this.ready.delete(id) ? group.waiting.shift() : undefined;
+      const next = this.isOpen(group) ? group.waiting.shift() : undefined;
       if (!next) continue;
       group.running += 1;
       this.running += 1;

@@ -43,6 +43,7 @@ export interface GroupHandler {
    * @returns when the group should have a turn again; null: nothing of it is due now.
    */
   takeTurn?(group: number, turn: Turn): Promise<number | null>;
+  /** Ends what it had begun. */
   stop(): Promise<void>;
 }
 

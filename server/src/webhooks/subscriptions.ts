@@ -263,7 +263,7 @@ export class Subscribers {
   prefetch(events: readonly string[]): SubscriptionQuery | null {
     if (this.app.db.inTransaction()) return null;
     const recalled = this.recall(events);
-    if (recalled || performance.now() > this.rememberUntil) return recalled;
+    if (recalled || !this.isTrusted) return recalled;
     const query = this.queryApart(events);
     this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
     return query;
@@ -298,9 +298,9 @@ export class Subscribers {
   }
 
   /** True if a query of a transaction may be used for these events. */
-  private isFresh({ at, revision, events }: SubscriptionQuery, wanted: readonly string[]): boolean {
-    const isRecent = performance.now() - at < REMEMBERED_MS && revision === this.revision;
-    return isRecent && wanted.every((event) => events.includes(event));
+  private isFresh(query: SubscriptionQuery, wanted: readonly string[]): boolean {
+    const { events } = query;
+    return this.isCurrent(query, REMEMBERED_MS) && wanted.every((event) => events.includes(event));
   }
 
   /** Finds a recent query of another write, and starts the next one in time. */
@@ -308,8 +308,7 @@ export class Subscribers {
     const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
     const known = this.queries.get(key);
     const now = performance.now();
-    const isTrusted = now < this.rememberUntil && known?.revision === this.revision;
-    if (!known || !isTrusted || now - known.at >= REMEMBERED_MS) return null;
+    if (!known || !this.isTrusted || !this.isCurrent(known, REMEMBERED_MS)) return null;
     if (!known.isRefreshing && now - known.at >= REFRESH_MS) {
       known.isRefreshing = true;
       const next = this.app.detached(() => this.queryApart(events));

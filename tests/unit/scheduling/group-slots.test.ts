@@ -342,10 +342,12 @@ describe('rows that are handed over before there is a slot', () => {
     expect(takeAll(slots)).toHaveLength(4 + 16);
     for (let one = 0; one < 16; one += 1) slots.finish(1, null, 250);
     expect(takeAll(slots)).toHaveLength(0);
+    let taken = 0;
     for (let one = 0; one < 16; one += 1) {
       slots.finish(1, true, 10);
-      takeAll(slots);
+      taken += takeAll(slots).length;
     }
-    expect(slots.busy).toBeGreaterThan(4);
+    // More than have ended: some are handed over again.
+    expect(taken).toBeGreaterThan(16);
   });
 });

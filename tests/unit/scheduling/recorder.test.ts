@@ -60,36 +60,24 @@ describe('a recorder', () => {
     expect(recorder.isFull()).toBe(false);
   });
 
-  it('gathers no longer once there is enough for a recording', async () => {
+  it.each([
+    ['once there is enough for a recording', 200, false],
+    ['where fifty wait and nothing is under way', 50, true],
+  ])('gathers no longer %s', async (_when, enough, isLast) => {
     const { recorder, recordings, endRecording } = slowRecorder();
     const gathered = async (count: number): Promise<number> => {
       for (let one = 0; one < count; one += 1) recorder.add(one);
       recorder.start();
+      if (isLast) recorder.expectNoMore();
       for (let tick = 0; tick < 10; tick += 1) await Promise.resolve();
       return recordings();
     };
     expect(await gathered(1)).toBe(1);
     await endRecording();
-    expect(await gathered(199)).toBe(0);
+    expect(await gathered(enough - 1)).toBe(0);
     expect(await gathered(1)).toBe(1);
     await endRecording();
     expect(recorder.isBusy()).toBe(false);
-  });
-
-  it('gathers no longer where fifty wait and nothing is under way', async () => {
-    const { recorder, recordings, endRecording } = slowRecorder();
-    const gathered = async (count: number): Promise<number> => {
-      for (let one = 0; one < count; one += 1) recorder.add(one);
-      recorder.start();
-      recorder.expectNoMore();
-      for (let tick = 0; tick < 10; tick += 1) await Promise.resolve();
-      return recordings();
-    };
-    expect(await gathered(1)).toBe(1);
-    await endRecording();
-    expect(await gathered(49)).toBe(0);
-    expect(await gathered(1)).toBe(1);
-    await endRecording();
   });
 
   it('gathers for a while after a recording, unless an outcome is awaited and nothing else comes', async () => {

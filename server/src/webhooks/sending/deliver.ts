@@ -23,7 +23,7 @@ import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { settleArrivedWebhooksLater } from '../imported-webhooks';
 import { type HeldBack, moduleHolding } from '../modules-off';
 import { type MadeAttempt, recordAttempts, type RecordedAttempt, tellDelivered } from './record';
-import { NO_ANSWER } from './post';
+import { columnsOf } from './post';
 import type { AttemptResult, Sender } from './send';
 import type { App } from '../../app';
 
@@ -84,7 +84,7 @@ const ENDED_AT_ONCE = 500;
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
 
 const interrupted = (endedAt: number): AttemptResult => {
-  const attempt = { at: Date.now(), url: '', request_headers: '{}', ...NO_ANSWER };
+  const attempt = { at: Date.now(), url: '', request_headers: '{}', ...columnsOf({}, {}) };
   const failed = { error: 'interrupted', duration_ms: 0, manual: true };
   return { ok: false, endedAt, retryAfter: undefined, attempt: { ...attempt, ...failed } };
 };

@@ -54,18 +54,11 @@ export interface PosterOptions {
   allowed: readonly string[];
 }
 
-/** The log's columns of an answer that has not come. */
-export const NO_ANSWER = {
-  status: null,
-  answer_headers: null,
-  answer_body: null,
-  truncated: null,
-};
-
-/** The log's columns of an answer: without credentials, and without what was sent in own headers. */
-const columnsOf = (answer: Partial<Answer>, own: Headers) => {
+/** The log's columns of an answer, or of none: without credentials, and without what was sent in own headers. */
+export const columnsOf = (answer: Partial<Answer>, own: Headers) => {
   const { status, headers = {}, body = '', truncated = false } = answer;
-  if (status === undefined) return NO_ANSWER;
+  if (status === undefined)
+    return { status: null, answer_headers: null, answer_body: null, truncated: null };
   const shown = redactHeaders(headers);
   if (Object.keys(own).length === 0)
     return { status, answer_headers: JSON.stringify(shown), answer_body: body, truncated };
