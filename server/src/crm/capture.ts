@@ -18,6 +18,7 @@ import {
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { inTurn, openingFresh, readNewest } from '../database/transactions';
+import type { Tx } from '../database/db';
 import { errorText, isRecord } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
@@ -359,7 +360,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>) {
+  protected async publishSome(watched: WatchedSource, changes: Changes<TrackedChange>, tx: Tx) {
     const rows = new Map<string, Entry>();
     const unread: string[] = [];
     for (const [id, { row, inserted }] of changes) {
@@ -383,7 +384,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
     const about = events.map((event) => ({ ...event, subject: subjectOf(event) }));
-    await getPublisher(this.app).publish(about, subscriptions);
+    await getPublisher(this.app).publish(about, { subscriptions, tx });
   }
 
   private eventsOf(

@@ -360,12 +360,12 @@ export class Database {
    * error and commit. If publishing fails, the transaction is never committed.
    * @throws what `work` or `publish` throws
    */
-  unitOfWork<T>(work: () => Promise<T>, publish: () => Promise<void>): Promise<T> {
+  unitOfWork<T>(work: () => Promise<T>, publish: (tx: Tx) => Promise<void>): Promise<T> {
     const isPart = this.inTransaction();
-    return this.transaction(() =>
+    return this.transaction((tx) =>
       inTurn(this.strapi, async (turn) => {
         const published = (): Promise<void> =>
-          publish().catch((error: unknown) => {
+          publish(tx).catch((error: unknown) => {
             // PostgreSQL does not commit after an error of its own: then there is nothing to publish.
             if (this.client !== 'postgres' || !isDatabaseError(error)) turn.refuseCommit(error);
             throw error;

@@ -15,6 +15,7 @@ import {
   type WriteEvent,
 } from '../database/written-rows';
 import { inTurn, readNewest } from '../database/transactions';
+import type { Tx } from '../database/db';
 import { getPublisher } from '../webhooks/publish';
 import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { derive, type EntryStatus, eventOf, FILE, serialize, type Version } from './rules';
@@ -169,7 +170,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
     }
   }
 
-  protected async publishSome(type: EntryType, changes: Changes<TrackedDocument>): Promise<void> {
+  protected async publishSome(type: EntryType, changes: Changes<TrackedDocument>, tx: Tx) {
     const ids = changes.map(([id]) => id);
     const after = await readVersions(this.app, type, ids);
     const drafts = await this.draftsLeft(type, changes, after);
@@ -187,7 +188,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
         }).map((change) => eventOf(uid, shape, change))
       )
       .filter(({ event }) => subscriptions.isSubscribed(event));
-    if (events.length > 0) await getPublisher(this.app).publish(events, subscriptions);
+    if (events.length > 0) await getPublisher(this.app).publish(events, { subscriptions, tx });
   }
 
   /** The languages in which a draft is left: there an entry is unpublished, and in the others deleted. */

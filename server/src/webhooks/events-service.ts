@@ -31,9 +31,7 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
   if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
     let calls: Promise<void> | undefined;
-    await publisher.publish([{ event, data }], undefined, (telling) => {
-      calls = telling;
-    });
+    await publisher.publish([{ event, data }], { telling: (told) => (calls = told) });
     await calls;
     return;
   }

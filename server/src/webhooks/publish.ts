@@ -294,6 +294,15 @@ const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
   // The exact size is expensive to compute, and only a very large body needs it.
   (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
+interface Publishing {
+  /** Of a caller that has asked about these events in this transaction. */
+  subscriptions?: Subscriptions;
+  /** Gets a promise that resolves once handlers were called; never if the transaction rolls back. */
+  telling?: (calls: Promise<void>) => void;
+  /** The part of a transaction whose turn it is; otherwise it takes a turn of its own. */
+  tx?: Tx;
+}
+
 /** Turns what happened into deliveries, in the transaction of what happened. */
 export class Publisher {
   readonly subscribers: Subscribers;
@@ -317,15 +326,12 @@ export class Publisher {
    * Freezes each event for each webhook that asked, and for the journal, and queues it in the current transaction, or
    * in one of its own. An event that cannot be frozen is logged and left out; a delivery that cannot be stored fails
    * the write: no write without its event. Handlers of `service_crm_webhook` are called after the commit.
-   * @param subscriptions of a caller that has asked about these events in this transaction
-   * @param telling gets a promise that resolves once handlers were called; never if the transaction rolls back
    * @returns the number of deliveries
    * @throws the database's error
    */
   async publish(
     events: readonly EventToPublish[],
-    subscriptions?: Subscriptions,
-    telling: (calls: Promise<void>) => void = () => {}
+    { subscriptions, telling = () => {}, tx }: Publishing = {}
   ): Promise<number> {
     if (events.length === 0) return 0;
     const { app } = this;
@@ -336,7 +342,8 @@ export class Publisher {
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queued = await inTurn(app.strapi, () => this.queue(events, known, onListened));
+        const queue = (part: Tx) => this.queue(part, events, known, onListened);
+        const queued = await (tx ? queue(tx) : inTurn(app.strapi, () => app.db.transaction(queue)));
         span.setAttribute('switchboard.deliveries', queued);
         measures().published.add(events.length);
         return queued;
@@ -349,110 +356,112 @@ export class Publisher {
     return 0;
   }
 
-  private queue(
+  private async queue(
+    tx: Tx,
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
     onListened: (listened: readonly SentEvent[]) => void
   ): Promise<number> {
     const { store } = this;
-    return this.app.db.transaction(async (tx) => {
-      const webhooks = new Map<number, Webhook>();
-      /** Webhooks of which something is to be claimed. */
-      const waiting = new Set<number>();
-      const { batch, largest } = await tx.statementSize();
-      const slice = new TimeSlice();
-      const at = store.now();
-      const freezer = freezerAt(this.app, at);
-      const listened: SentEvent[] = [];
-      const debug = debugLog(this.app.strapi);
-      const said: string[] = [];
-      let queued = 0;
-      let work: NewDelivery[] = [];
-      let entries: JournalEntry[] = [];
-      let characters = 0;
-      let counted: SharedMessage | null = null;
-      const flush = async (): Promise<void> => {
-        if (work.length > 0) await queueDeliveries(store, tx, work);
-        for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
-        if (entries.length > 0) await insertEntries(tx, entries);
-        if (debug) said.push(...work.map(queuedLine));
-        queued += work.length;
-        [work, entries, characters] = [[], [], 0];
+    const webhooks = new Map<number, Webhook>();
+    /** Webhooks of which something is to be claimed. */
+    const waiting = new Set<number>();
+    const { batch, largest } = await tx.statementSize();
+    const slice = new TimeSlice();
+    const at = store.now();
+    const freezer = freezerAt(this.app, at);
+    const listened: SentEvent[] = [];
+    const debug = debugLog(this.app.strapi);
+    const said: string[] = [];
+    let queued = 0;
+    let work: NewDelivery[] = [];
+    let entries: JournalEntry[] = [];
+    let characters = 0;
+    let counted: SharedMessage | null = null;
+    const flush = async (): Promise<void> => {
+      if (work.length > 0) await queueDeliveries(store, tx, work);
+      for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
+      if (entries.length > 0) await insertEntries(tx, entries);
+      if (debug) said.push(...work.map(queuedLine));
+      queued += work.length;
+      [work, entries, characters] = [[], [], 0];
+    };
+    for (const entry of events) {
+      const event = this.serialised(entry);
+      if (!event) continue;
+      if (subscriptions.isListenedTo(event.event)) listened.push(event);
+      const { exceptWebhook } = entry;
+      const subscribers = subscriptions
+        .subscribersOf(event.event)
+        .filter(({ id }) => id !== exceptWebhook);
+      // The one that must not have it is not sent it from the journal either.
+      const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
+      const put = (webhook: Webhook, body: SharedMessage, shared: boolean) => {
+        const length = body.frame.length + body.data.length;
+        if (!fits(body, largest)) {
+          const reason = `its body of ${length} characters is too large`;
+          logLeftOut(this.app, event.event, webhook, reason);
+          return null;
+        }
+        const deliveryId = uuidV7(at);
+        work.push({
+          deliveryId,
+          webhook: webhook.id,
+          url: webhook.url,
+          event: event.event,
+          body: shared ? body : bodyOf(deliveryId, body),
+          at,
+          isTest: false,
+          subject: entry.subject,
+          isOrdered: webhook.ordering === 'by_record',
+          // Earlier ones of this write go first.
+          isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
+        });
+        webhooks.set(webhook.id, webhook);
+        sentTo.push(webhook.id);
+        if (!shared || body !== counted) characters += length;
+        counted = body;
+        // Not all of a bulk write at once: memory must not follow the number of its rows.
+        if (work.length >= ROWS_AT_ONCE || characters >= batch) return flush();
+        return slice.isOver() ? slice.next() : null;
       };
-      for (const entry of events) {
-        const event = this.serialised(entry);
-        if (!event) continue;
-        if (subscriptions.isListenedTo(event.event)) listened.push(event);
-        const { exceptWebhook } = entry;
-        const subscribers = subscriptions
-          .subscribersOf(event.event)
-          .filter(({ id }) => id !== exceptWebhook);
-        // The one that must not have it is not sent it from the journal either.
-        const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
-        for await (const { webhook, body, shared } of this.freeze(event, subscribers, freezer)) {
-          const length = body.frame.length + body.data.length;
-          if (!fits(body, largest)) {
-            const reason = `its body of ${length} characters is too large`;
-            logLeftOut(this.app, event.event, webhook, reason);
-            continue;
-          }
-          const deliveryId = uuidV7(at);
-          work.push({
-            deliveryId,
-            webhook: webhook.id,
-            url: webhook.url,
-            event: event.event,
-            body: shared ? body : bodyOf(deliveryId, body),
-            at,
-            isTest: false,
-            subject: entry.subject,
-            isOrdered: webhook.ordering === 'by_record',
-            // Earlier ones of this write go first.
-            isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
-          });
-          webhooks.set(webhook.id, webhook);
-          sentTo.push(webhook.id);
-          if (!shared || body !== counted) characters += length;
-          counted = body;
-          // Not all of a bulk write at once: memory must not follow the number of its rows.
-          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
-          if (slice.isOver()) await slice.next();
-        }
-        if (!subscriptions.isJournaled(event.event)) continue;
-        const message = freezer(event);
-        if (fits(message, largest)) {
-          entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
-          characters += message.frame.length + message.data.length;
-        } else {
-          this.app.log.error(
-            `switchboard: the journal has no event ${event.event}: ${message.data.length} characters are too large`
-          );
-        }
-        if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
-        if (slice.isOver()) await slice.next();
+      await this.freeze(event, subscribers, freezer, put);
+      if (!subscriptions.isJournaled(event.event)) continue;
+      const message = freezer(event);
+      if (fits(message, largest)) {
+        entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
+        characters += message.frame.length + message.data.length;
+      } else {
+        this.app.log.error(
+          `switchboard: the journal has no event ${event.event}: ${message.data.length} characters are too large`
+        );
       }
-      await flush();
-      // Deliveries that are rolled back were never queued.
-      if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
-      tx.onCommit(() => {
-        for (const webhook of webhooks.values())
-          store.limits.mention(webhook, subscriptions.readAt);
-        for (const id of waiting) announceDeliveries(this.app, id);
-      });
-      if (listened.length > 0) tx.onCommit(() => onListened(listened));
-      return queued;
+      if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+      if (slice.isOver()) await slice.next();
+    }
+    await flush();
+    // Deliveries that are rolled back were never queued.
+    if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
+    tx.onCommit(() => {
+      for (const webhook of webhooks.values())
+        store.limits.mention(webhook, subscriptions.readAt);
+      for (const id of waiting) announceDeliveries(this.app, id);
     });
+    if (listened.length > 0) tx.onCommit(() => onListened(listened));
+    return queued;
   }
 
   /**
    * Prepares the message of each subscribed webhook whose filter the event matches. Webhooks with equal
    * payloads share a message, which is frozen and stored once: the event as it is, or the thin one.
+   * @param put is given each; what it returns is waited for
    */
-  private async *freeze(
+  private async freeze(
     serialised: SentEvent,
     subscribers: readonly Webhook[],
-    freezer: ReturnType<typeof freezerAt>
-  ): AsyncGenerator<{ webhook: Webhook; body: SharedMessage; shared: boolean }> {
+    freezer: ReturnType<typeof freezerAt>,
+    put: (webhook: Webhook, body: SharedMessage, shared: boolean) => Promise<void> | null
+  ): Promise<void> {
     const { event, text } = serialised;
     const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
     const hasFilters = subscribers.some(({ filter }) => filter !== null);
@@ -464,15 +473,12 @@ export class Publisher {
       const alike = webhook.payload === 'thin' ? thinned : same;
       // A filter that is compiled takes milliseconds, and a site may have thousands.
       if (webhook.filter && slice.isOver()) await slice.next();
+      let own: string | null = null;
       try {
         if (webhook.filter && !matches(webhook.filter, whole)) continue;
         const data = hasHandlers ? await filteredText(this.app, serialised, webhook) : text;
         if (data === text) alike.push(webhook);
-        else if (data !== null) {
-          const own = alike === thinned ? thinText(event, data) : data;
-          const body = freezer({ event, text: own });
-          yield { webhook, body, shared: false };
-        }
+        else if (data !== null) own = alike === thinned ? thinText(event, data) : data;
       } catch (error) {
         // One that cannot be judged costs the others nothing.
         logLeftOut(this.app, event, webhook, errorText(error));
@@ -482,12 +488,16 @@ export class Publisher {
           });
         }
       }
+      if (own !== null) await put(webhook, freezer({ event, text: own }), false);
     }
     for (const alike of [same, thinned]) {
       if (alike.length === 0) continue;
       const said = alike === thinned ? thinText(event, text) : text;
       const body = freezer({ event, text: said }, alike.length);
-      for (const webhook of alike) yield { webhook, body, shared: alike.length > 1 };
+      for (const webhook of alike) {
+        const writing = put(webhook, body, alike.length > 1);
+        if (writing) await writing;
+      }
     }
   }
 

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import type { Tx } from '../database/db';
 import { inChunks } from '../database/written-rows';
 import { getPublisher } from './publish';
 import type { Subscriptions } from './subscriptions';
@@ -45,7 +46,7 @@ export abstract class UnitOfWork<Type, Change> {
   }
 
   /** Compares some of the records with what they are now, and publishes what happened to them. */
-  protected abstract publishSome(type: Type, changes: Changes<Change>): Promise<void>;
+  protected abstract publishSome(type: Type, changes: Changes<Change>, tx: Tx): Promise<void>;
 
   /** Runs a write within this one: its changes are tracked here, to its end. To be called while `isTracking`. */
   async include<T>(work: () => Promise<T>): Promise<T> {
@@ -69,9 +70,9 @@ export abstract class UnitOfWork<Type, Change> {
         this.isTracking = false;
       }
     };
-    return this.app.db.unitOfWork(tracked, async () => {
+    return this.app.db.unitOfWork(tracked, async (tx) => {
       for (const [type, changes] of this.changes) {
-        for (const some of inChunks([...changes])) await this.publishSome(type, some);
+        for (const some of inChunks([...changes])) await this.publishSome(type, some, tx);
       }
     });
   }
