@@ -3,7 +3,8 @@ import fileCosts from '../../tests/support/file-costs.js';
 
 const { parentOf, secondsOf } = fileCosts;
 
-const usOf = (pid) => secondsOf(pid) * 1e6;
+/** Microseconds of the processor that a process took so far, with those that it started. */
+export const usOf = (pid) => secondsOf(pid) * 1e6;
 
 const COUNTERS = {
   async postgres(site) {

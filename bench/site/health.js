@@ -9,8 +9,8 @@ const HOUR_MS = 3_600_000;
 const DAYS = 30;
 const AT_ONCE = 1_000_000;
 
-/** Finished deliveries over the last 30 days, oldest first, and some of the newest failing. */
-const fillLog = async (strapi, { size, ids, now }) => {
+/** Finished deliveries over the last 30 days, oldest first, and so many of the newest failing. */
+const fillLog = async (strapi, { size, ids, now, failing }) => {
   const { client } = strapi.db.dialect;
   const concat = client === 'mysql' ? "CONCAT('log-', n)" : "'log-' || n";
   const group = `CASE n % ${WEBHOOKS} ${ids.map((id, at) => `WHEN ${at} THEN ${id}`).join(' ')} END`;
@@ -21,7 +21,7 @@ const fillLog = async (strapi, { size, ids, now }) => {
     const number = client === 'postgres' ? 'CAST(n AS bigint)' : 'n';
     const numbers = `SELECT ${number} + ${start} AS n FROM (${series(strapi, Math.min(AT_ONCE, size - start))}) part`;
     const made = `${from} + n * ${step}`;
-    const fails = `n >= ${size - PENDING}`;
+    const fails = `n >= ${size - failing}`;
     await strapi.db.connection.raw(
       `INSERT INTO switchboard_deliveries (document_id, site_instance, webhook_id, event, status, tries, is_test,
          next_attempt_at, created_at, finished_at, url, body, attempts)
@@ -57,7 +57,7 @@ const SETTLE = {
 };
 
 /** @returns how long it took to make the rows, in seconds. */
-const prepare = async (strapi, { size }) => {
+const prepare = async (strapi, { size, failing = PENDING }) => {
   const started = performance.now();
   const ids = [];
   const service = strapi.service('plugin::switchboard.webhooks');
@@ -67,7 +67,7 @@ const prepare = async (strapi, { size }) => {
     ids.push((await service.create(input)).id);
   }
   const now = Date.now();
-  await fillLog(strapi, { size, ids, now });
+  await fillLog(strapi, { size, ids, now, failing });
   await fillRollups(pluginModule('app').appOf(strapi), { size, ids, now });
   for (const statement of SETTLE[strapi.db.dialect.client]) {
     await strapi.db.connection.raw(statement);
@@ -93,4 +93,28 @@ const time = async (strapi, { times }) => {
   return took.sort((a, b) => a - b)[times >> 1];
 };
 
-module.exports = ({ strapi, args: { op, ...rest } }) => ({ prepare, time })[op](strapi, rest);
+/** What the log and its causes ask for, of the whole log. @returns the median milliseconds of each. */
+const timeLog = async (strapi, { times }) => {
+  const app = pluginModule('app').appOf(strapi);
+  const { countCauses, readDeliveries } = pluginModule('webhooks/deliveries/log');
+  const { selectionOf } = pluginModule('webhooks/deliveries/log-filter');
+  const asked = {
+    'first page of the log': () => readDeliveries(app, selectionOf({}), { limit: 50 }),
+    'of one event': () => readDeliveries(app, selectionOf({ event: 'bench.event' }), { limit: 50 }),
+    causes: () => countCauses(app, selectionOf({})),
+  };
+  const medians = {};
+  for (const [name, ask] of Object.entries(asked)) {
+    const took = [];
+    for (let turn = 0; turn < times; turn += 1) {
+      const started = performance.now();
+      await ask();
+      took.push(performance.now() - started);
+    }
+    medians[name] = took.sort((a, b) => a - b)[times >> 1];
+  }
+  return medians;
+};
+
+module.exports = ({ strapi, args: { op, ...rest } }) =>
+  ({ prepare, time, timeLog })[op](strapi, rest);

@@ -17,7 +17,6 @@ export interface RouteConfig {
   config?: Record<string, unknown>;
 }
 
-/** The APIs that serve a feature's routes. */
 export interface FeatureRoutes {
   /** `/api/fw-crm/v1`, docs/contract-webhooks.md#management-routes. */
   crm?: RouteConfig[];

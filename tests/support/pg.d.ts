@@ -15,4 +15,7 @@ declare module 'pg' {
     ): Promise<{ rows: Record<string, unknown>[]; rowCount: number | null }>;
     end(): Promise<void>;
   }
+  export const types: {
+    getTypeParser(type: number, format: 'binary'): (sent: Buffer) => unknown;
+  };
 }

@@ -21,7 +21,6 @@ export interface AdminUser {
 export const ADMIN_SESSION_STRATEGY = 'admin';
 const ADMIN_TOKEN_STRATEGY = 'admin-token';
 
-/** The parts that the host keeps of a request. */
 interface State {
   auth?: { strategy?: { name?: string }; credentials?: unknown };
   user?: unknown;

@@ -234,7 +234,6 @@ export class Database {
   /** Outside of any transaction: for work that no transaction has started, such as that of timers. */
   readonly pool: Db;
 
-  /** Known once a statement's size was asked for. */
   size: StatementSize | undefined;
 
   constructor(readonly strapi: Core.Strapi) {

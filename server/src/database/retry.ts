@@ -120,7 +120,6 @@ export const firstOrNotFound = async <Row>(
   return row;
 };
 
-/** How many rows a query finds. */
 export const countOf = async (query: Knex.QueryBuilder): Promise<number> => {
   const [row] = (await query.count({ n: '*' })) as { n: number | string }[];
   return Number(row?.n ?? 0);

@@ -169,8 +169,6 @@ const queues: Check = async (app) => {
   });
 };
 
-/** Checks of a site's settings and environment. */
-
 const encryptionKey: Check = (app) =>
   hasEncryptionKey(app)
     ? ok('admin.secrets.encryptionKey is set')

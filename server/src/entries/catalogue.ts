@@ -10,7 +10,6 @@ import type { EntryType } from './types';
 
 type Schema = Record<string, unknown>;
 
-/** A JSON Schema, and a value that matches it. */
 interface Described {
   schema: Schema;
   example: unknown;
@@ -144,7 +143,6 @@ const fileOf = (shape: Shape, within: readonly Shape[] = []): Described => {
   return { schema, example: { id: 7, documentId: RELATED, ...values } };
 };
 
-/** The part of a type that the catalogue needs. */
 type DeclaredType = Omit<EntryType, 'populate' | 'uid'> & { readonly uid: string };
 
 interface Words {

@@ -51,7 +51,6 @@ export const paginationMeta = (
   };
 };
 
-/** How many rows come before the page. */
 export const offsetOf = ({ page, per_page }: PageRequest): number => (page - 1) * per_page;
 
 /** Counts the rows of a query, at most `COUNT_LIMIT + 1` of them. */

@@ -77,7 +77,6 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
     line: number
   ): { row: Row } | { issue: Issue };
 
-  /** The fault of a line that is no row. */
   protected abstract faultOf(line: number, message: string): Issue;
 
   /** Imports rows, or says what would become of them, and counts them. */

@@ -180,7 +180,6 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
 }
 
 const MAX_COLUMNS = 200;
-/** Headings that a message names at most. */
 const NAMED = 20;
 
 const some = (headings: readonly string[]): string =>

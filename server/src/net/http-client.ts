@@ -63,7 +63,6 @@ export interface Sending {
  */
 export interface Transport {
   send(request: JudgedRequest, listener: AnswerListener): Sending;
-  /** Closes every connection. */
   close(): void;
 }
 
@@ -197,7 +196,6 @@ const loadGot = async (): Promise<Got> => {
   });
 };
 
-/** The client `got`. */
 export const openGot: OpenTransport = async (options) => {
   const got = await loadGot();
   // An instance for each kind of connection: an option that a request need not say costs it nothing.

@@ -29,7 +29,6 @@ export const connectionsOf = async (db: Db, rows: readonly { connection_id: Big 
   return (id: Big) => ({ id: Number(id), name: names.get(Number(id)) ?? '' });
 };
 
-/** The groups that these connections are in, by their digests. */
 const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> =>
   db
     .table(CONNECTIONS_TABLE)

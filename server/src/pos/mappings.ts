@@ -125,7 +125,6 @@ export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Pro
 };
 
 export interface Wait {
-  /** The digest that wakes it. */
   digest: string;
   /** `other`: nothing that an owner maps, such as the second name of a line, or a refund's sale. */
   kind: MappingKind | 'other';

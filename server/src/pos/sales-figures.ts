@@ -44,7 +44,6 @@ const sumOf = (row: Row, what: 'sales' | 'refunds'): Sum => ({
   pieces: Number(row[`${what}_pieces`] ?? 0),
 });
 
-/** Sums by the column of the key, in the order of that. */
 const readSums = async (
   db: Db,
   { from, to, connection, item, group }: SalesQuery,
@@ -200,7 +199,6 @@ export interface Counted {
   amount: bigint;
   /** Refunds only: the sale that was found for it. */
   sale: number | null;
-  /** Pieces of all its lines, including unknown items. */
   pieces: number;
   items: ReadonlyMap<number, ItemSum>;
 }
@@ -210,7 +208,6 @@ const ITEM_SALES_TABLE = 'switchboard_item_rollups';
 
 const QUARTER_MS = 900_000;
 
-/** The beginning of a quarter hour of UTC. */
 const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * QUARTER_MS;
 
 /**
@@ -346,7 +343,6 @@ export class SumChanges {
     }
   }
 
-  /** Adds the changes to the figures, always in the same order. */
   async save(db: Db): Promise<void> {
     for (const name of [SALES_TABLE, ITEM_SALES_TABLE] as const) {
       const rows = [...this.rows[name]]

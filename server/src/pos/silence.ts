@@ -10,7 +10,6 @@ import type { App } from '../app';
 export const openHoursOf = ({ open_hours: text }: Pick<ConnectionRow, 'open_hours'>) =>
   text ? (JSON.parse(text) as OpenHours[] | null) : null;
 
-/** How often it is expected and when; null if it is never silent. */
 const expectationOf = (row: ConnectionRow): { minutes: number; hours: OpenHours[] } | null => {
   const isOff = row.mode !== 'live' || !row.active || row.revoked_at !== null;
   const hours = openHoursOf(row);
@@ -37,7 +36,6 @@ export const isNewlySilent = (row: ConnectionRow, zone: string, now: number): bo
   return openMinutesBetween(hours, zone, countedFrom(row), now, minutes) > minutes;
 };
 
-/** When a connection last sent something, or since when it should have. */
 const lastHeard = (row: ConnectionRow): number =>
   row.last_seen_at === null ? countedFrom(row) : Number(row.last_seen_at);
 

@@ -82,7 +82,6 @@ interface LimitedOptions extends QueueOptions {
   freed?(groups: readonly number[]): void;
 }
 
-/** How a group is claimed of under its lock. */
 interface ClaimRules {
   /** True: only the first row of each ordering key. */
   isOrdered: boolean;

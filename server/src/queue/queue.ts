@@ -111,7 +111,6 @@ interface QueuedRow extends Pick<Lease, 'id' | 'group' | 'dueAt'> {
 
 /** A row that may be under a lease. */
 export type FoundRow = QueuedRow & {
-  /** Somebody's lease on it is running. */
   isHeld: boolean;
 };
 

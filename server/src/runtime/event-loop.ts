@@ -33,7 +33,6 @@ export class TimeSlice {
 /** Work that stops again and again to let others go first, and ends with a value. */
 export type Steps<T> = Generator<void, T, void>;
 
-/** Does it in one go. */
 export const inOneGo = <T>(steps: Steps<T>): T => {
   for (;;) {
     const step = steps.next();

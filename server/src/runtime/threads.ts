@@ -132,7 +132,6 @@ export interface Laned {
   lane: number;
   /** How much of its lane may be under way at once. */
   atOnce: number;
-  /** How long it may wait, in milliseconds. */
   waitMs: number;
 }
 

@@ -36,7 +36,6 @@ const SLOW_FOR_MS = 60_000;
 export interface SlotOptions {
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
-  /** The current limits of a group's own. */
   limitsOf?: (id: number) => GroupLimits;
   /** Rows may be handed over before there is a slot for them, to one who keeps the caps himself. */
   handsOver?: () => boolean;
@@ -203,7 +202,6 @@ export class GroupSlots<L extends Lease> {
     return undefined;
   }
 
-  /** How many of a group may run at most now. */
   private capOf(group: Group<L>): number {
     if (!group.slowed) return group.cap;
     const { to, at } = group.slowed;

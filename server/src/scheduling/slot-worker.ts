@@ -12,7 +12,6 @@ const GROUPS_AT_ONCE = 32;
 const FEW_GROUPS = 4;
 /** How long a busy worker makes way for somebody who is being answered, and then does not; milliseconds. */
 const MAKES_WAY_MS = 15;
-/** The wait after a claim that failed. */
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
 const MAX_SEPARATE = 2;
@@ -46,7 +45,6 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   longestMs: number;
   /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
   startsATurn: number;
-  /** True while this process answers somebody. */
   isAnswering?(): boolean;
   /**
    * Does one piece of work. `null`: nothing to record, it is left to its lease.

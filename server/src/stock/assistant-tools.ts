@@ -21,7 +21,6 @@ const output = z.object({
       quantity: z.number(),
       last_counted_at: z.string().nullable(),
       movements: z.array(z.record(z.string(), z.unknown())),
-      /** Older ones are left out. */
       movements_in_all: z.number().int(),
     })
   ),

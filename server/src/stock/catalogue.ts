@@ -33,7 +33,6 @@ import {
  */
 
 const KEPT = 500;
-/** The epoch of numbers that an earlier version gave. */
 const NONE = '0'.repeat(8);
 
 const epochs = (db: Db) => db.table(EPOCHS_TABLE);

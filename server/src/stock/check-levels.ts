@@ -60,7 +60,6 @@ const describe = async (app: App, findings: readonly Finding[]): Promise<Rebuild
 };
 
 export interface RebuildOptions {
-  /** True to correct the stored levels. */
   mend?: boolean;
   /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
   onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;

@@ -21,7 +21,6 @@ export const gtinColumns = (gtin: string | null) => ({
   gtin_digest: gtin === null ? null : gtinDigest(gtin),
 });
 
-/** The row of a new item. */
 export const newItem = ({
   sku,
   gtin,

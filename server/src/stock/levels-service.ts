@@ -104,7 +104,6 @@ export class LevelsService {
     });
   }
 
-  /** Appends a relative adjustment. @param madeBy  who makes it */
   adjust(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
     return this.app.db.retrying(async (tx) => {
       const ledger = new Ledger(this.app, tx);
@@ -220,7 +219,6 @@ type Step = Record<'at' | 'quantity', Big>;
 const sums = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.sum({ quantity: 'quantity' }).count({ movements: '*' });
 
-/** An adjustment's words, as a term shows them. */
 const wordsOf = (note: string | null): string | null => note?.trim() || null;
 
 const term = (

@@ -110,7 +110,6 @@ export const prepareNumbering = async (app: App): Promise<void> => {
 
 export interface JournalEntry extends FrozenMessage {
   subject: Subject | null;
-  /** The webhooks that are sent it. */
   webhooks: readonly number[];
 }
 

@@ -143,7 +143,6 @@ export const freezeEnvelope = (
 
 /** A delivery that is about to be queued. Times are epoch milliseconds. */
 export interface NewDelivery {
-  /** Its id for the receiver: a UUID. */
   deliveryId: string;
   webhook: number;
   /** The webhook's address at this moment, for the log. */
@@ -443,8 +442,7 @@ export class Publisher {
     // Deliveries that are rolled back were never queued.
     if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
     tx.onCommit(() => {
-      for (const webhook of webhooks.values())
-        store.limits.mention(webhook, subscriptions.readAt);
+      for (const webhook of webhooks.values()) store.limits.mention(webhook, subscriptions.readAt);
       for (const id of waiting) announceDeliveries(this.app, id);
     });
     if (listened.length > 0) tx.onCommit(() => onListened(listened));

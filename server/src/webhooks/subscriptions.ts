@@ -354,7 +354,6 @@ export const subscriptionsTable: PlainTable = {
 
 const AT_ONCE = 200;
 const ROWS_AT_ONCE = 100;
-/** Longer than any name of an event may be. */
 const LONGEST_NAME = 255;
 
 type Indexed = Pick<WebhookRow, 'id' | 'events'>;

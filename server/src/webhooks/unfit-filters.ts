@@ -6,7 +6,6 @@ import { type Alarm, announceAlarm, publishAlarms, switchOff } from './alarms';
 import { UNFIT_FILTER } from './webhook';
 import type { App, Slot } from '../app';
 
-/** The column of the reason. */
 const LONGEST_REASON = 255;
 
 /** Why the filter of a row may not be used, as a sentence; null if it may. */

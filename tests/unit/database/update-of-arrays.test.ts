@@ -4,7 +4,7 @@ import { updateOfArrays } from '../../../server/src/database/dialects/postgres';
 
 const TEXTS = 1009;
 /** The driver's own reader of what the database sends. */
-const readTexts = postgresTypes.getTypeParser(TEXTS, 'binary') as unknown as (
+const readTexts = postgresTypes.getTypeParser(TEXTS, 'binary') as (
   sent: Buffer
 ) => (string | null)[];
 

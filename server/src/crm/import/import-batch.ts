@@ -146,7 +146,6 @@ const isInBin = ({ dates }: Payload): boolean =>
 const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
   !('company_id' in changes) && !('owner_id' in changes);
 
-/** A contact's key: its address. */
 const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? '';
 
 interface KnownContact {

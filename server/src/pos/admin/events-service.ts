@@ -77,7 +77,6 @@ type Relative = Pick<PosEventRow, 'id' | 'connection_id' | 'external_id' | 'coun
 
 const related = ({ id, external_id }: Relative): RelatedRecord => ({ id: Number(id), external_id });
 
-/** The amounts of a live sale or refund in the figures. */
 const moneyOf = ({ counted }: Pick<PosEventRow, 'counted'>): Counted | null =>
   counted === null ? null : readCounted(counted);
 
@@ -98,7 +97,6 @@ const readRelatives = async (db: Db, row: PosEventRow, kind: 'sale' | 'refund') 
   return rows.filter((one) => isOwn(one) || belongs(one)).map(related);
 };
 
-/** The sale of a refund, the refunds of a sale, and the contact of either. */
 const relationsOf = async (
   db: Db,
   row: PosEventRow
@@ -115,7 +113,6 @@ const relationsOf = async (
   };
 };
 
-/** How closings compare, by the ids of their events. */
 const closingsOf = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<PosClosingRow>(ids, (some) =>
     db.table(POS_CLOSINGS_TABLE).whereIn('event_id', some)
@@ -357,7 +354,6 @@ const recordOf = (row: PosEventRow): PosRecord | null => {
   return reading.ok ? reading.value : null;
 };
 
-/** The unknown values of an event's lines, from its stored state. */
 const waitingOf = (row: PosEventRow): PosEvent['waiting'] => {
   const record = mayWait(row) ? recordOf(row) : null;
   if (!record) return [];

@@ -88,7 +88,6 @@ const NOWHERE = { item_id: null, location_id: null, made_item: false, revived_it
 
 const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
 
-/** Makes an item for a value; one of that SKU that was archived comes back. */
 const makeItem = async (
   tx: Tx,
   app: App,
@@ -202,7 +201,6 @@ const toMapping = (
 const noneOfAnyKind = (): ByKind =>
   Object.fromEntries(RECORD_KINDS.map((kind) => [kind, 0])) as ByKind;
 
-/** How many records of which kind are in these rows of the inbox. */
 const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, ByKind>> => {
   const kinds = new Map(digests.map((digest) => [digest, noneOfAnyKind()]));
   if (digests.length === 0) return kinds;

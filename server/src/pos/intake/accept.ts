@@ -88,7 +88,6 @@ interface Candidate {
   counted: PlacedLine[] | null;
 }
 
-/** The places of a record's goods, as its connection maps them now. */
 const locate = (submission: Submission, fallback: number): Candidate => {
   const { locationRef, kind } = submission.record;
   const mapped = mappedLocations(submission.connection);

@@ -37,7 +37,6 @@ import { answerOfAcceptance, hasScope, schemaInvalid } from './wire';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** Rules of what a connection gets to know of movements. */
 const rulesOf = (connection: ConnectionRow) => ({
   mapped: mappedLocations(connection),
   withQuantity: hasScope(connection, 'stock:read'),
@@ -59,7 +58,6 @@ const movementAnswer = (
   ...(withQuantity && { quantity_after: quantityAfter }),
 });
 
-/** Lines of the ledger as tills are told them, in their order. */
 const movementAnswers = async (db: Db, lines: readonly LedgerLine[], rules: TellingRules) => {
   const ids = lines.map(({ item }) => item);
   const items = await namedItems(db, ids);

@@ -139,7 +139,6 @@ class Refusals {
     return rows.map(toRefusal);
   }
 
-  /** The refusals of all connections, or of one, newest first. */
   async list({
     connection,
     ...request
@@ -202,5 +201,4 @@ class Refusals {
 
 const createRefusals = (app: App): Refusals => new Refusals(app);
 
-/** The refusals of this process. */
 export const getRefusals = (app: App): Refusals => app.part(createRefusals);

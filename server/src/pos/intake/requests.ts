@@ -70,7 +70,6 @@ type Sender =
 interface TillRequest {
   readonly ctx: Context;
   readonly kind: RefusedRequest['kind'];
-  /** When it came, epoch milliseconds. */
   readonly atMs: number;
   readonly headers: SignedHeaders;
   /** Kept up by the checks. */
@@ -82,7 +81,6 @@ interface Signed {
   body: Buffer;
 }
 
-/** The body of an entry of a batch that has none. */
 const NOTHING = Buffer.alloc(0);
 
 interface Answer {
@@ -90,7 +88,6 @@ interface Answer {
   body: unknown;
 }
 
-/** The result of an entry of a batch: its own route's answer. */
 const resultOf = <Body extends object>({ status, body }: { status: number; body: Body }) => ({
   status,
   ...body,
@@ -211,7 +208,6 @@ export class Checks {
     });
   }
 
-  /** `GET /ping`. */
   ping(ctx: Context): Promise<void> {
     return this.serve(ctx, 'ping', async (request) => {
       await this.lookup.requireReady(); // 503 not_ready

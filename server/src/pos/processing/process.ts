@@ -116,7 +116,6 @@ const dueAtOf = (work: ProcessingContext, { nowMs, graceMs }: Times): number | n
   return waits ? receivedAt + graceMs : null;
 };
 
-/** Writes what came of leased records, and ends their leases. */
 const settleBatch = async (
   tx: Tx,
   app: App,

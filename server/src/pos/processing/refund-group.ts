@@ -105,7 +105,6 @@ export const readMembers = (tx: Tx, ids: readonly number[]): Promise<Member[]> =
 
 type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>;
 
-/** Members by the key of their group; an inventory message belongs to none. */
 const byGroup = <M>(
   members: readonly M[],
   rowOf: (member: M) => GroupColumns,
@@ -258,7 +257,6 @@ const updateRow = async (
   await tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
 };
 
-/** Counts members, and keeps what their sales have left. */
 class Counting {
   readonly changes = new SumChanges();
   /** Sales whose refunds cost otherwise now. */
@@ -480,7 +478,6 @@ const openRelatives = (tx: Tx, ids: readonly number[], connections: Connections)
     return connection ? [withoutBody(openContext(row, connection, false))] : [];
   });
 
-/** Reads the relatives that groups have to look at again. */
 const loadRelatives = async (
   tx: Tx,
   groups: ReadonlyMap<string, RefundGroup>,

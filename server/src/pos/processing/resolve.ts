@@ -65,11 +65,8 @@ export interface ProcessingContext {
   record: PosRecord;
   /** It is leased by this batch; else it is a relative of one that is (refund-group.ts). */
   inBatch: boolean;
-  /** For each line the item it was found to be. */
   items: (number | null)[];
-  /** Lines that their owner said to ignore. */
   ignored: number[];
-  /** Lines that a mapping decided now. */
   mapped: MappedLine[];
   /** The places of a sale's or an inventory message's lines in the ledger. */
   posted: Places;
@@ -100,7 +97,6 @@ export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
     item === null || locationId === null ? null : { item, location: locationId }
   );
 
-/** Reads the body of a stored event. */
 export const readStored = <K extends EventKind>(
   kind: K,
   { body, received_at: at }: Pick<PosEventRow, 'body' | 'received_at'>

@@ -129,7 +129,6 @@ export const LIMITS = {
   /** Members of a body around records besides those that it is known by. */
   otherMembers: 20,
   bodyBytes: 262_144,
-  /** Records in a batch. */
   batch: 100,
   /** The body of a batch, and of a validation, whose record has a limit of its own. */
   batchBytes: 1_048_576,

@@ -250,7 +250,6 @@ const sums = (what: string, total: SchemaNode): SchemaNode => {
   return { type: 'object', required: ['count', 'total'], properties: { count, total } };
 };
 
-/** `GET /schema/closing`; docs/contract-pos.md#closing. */
 const closingSchema = recordSchema('closing', {
   description:
     'What a till believes of its shift: sums by currency, and the ids of its sales and refunds. The ' +
@@ -304,7 +303,6 @@ const closingSchema = recordSchema('closing', {
   ],
 });
 
-/** `GET /schema/inventory`; docs/contract-pos.md#inventory. */
 const inventorySchema = recordSchema('inventory', {
   description:
     'A stocktake count (absolute) or an adjustment such as breakage or a delivery (relative). ' +
@@ -373,7 +371,6 @@ const inventorySchema = recordSchema('inventory', {
   ],
 });
 
-/** `GET /schema/refund`; docs/contract-pos.md#refund. */
 const refundSchema = recordSchema('refund', {
   description:
     'A refund of a whole sale or of some of its lines. It may come before its sale. ' +
@@ -413,7 +410,6 @@ const refundSchema = recordSchema('refund', {
   ],
 });
 
-/** `GET /schema/sale`; docs/contract-pos.md#sale. */
 const saleSchema = recordSchema('sale', {
   description:
     'A completed sale. Fields that are not listed are accepted and kept, but not all that another ' +

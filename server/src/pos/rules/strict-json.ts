@@ -43,7 +43,6 @@ export interface BodyIssue {
   message: string;
 }
 
-/** A body as it was read, or its fault. */
 export type Read<T> = { ok: true; value: T } | Refused;
 
 export interface Refused {

@@ -307,7 +307,6 @@ export class RedisLink {
     this.known = this.becomeKnown();
   }
 
-  /** True if tickets can be written now. */
   isThere(): boolean {
     return this.state === 'there';
   }
@@ -403,7 +402,6 @@ const REPAIR_EVERY_MS = 1000;
 /** A lock that was lost, or a ticket that is gone, is what a flushed Redis looks like: nothing is lost. */
 const LOST_TICKET = /lock|missing key/i;
 
-/** The kind of work that a node works on. */
 interface Served {
   handler: GroupHandler;
   loop: Loop;

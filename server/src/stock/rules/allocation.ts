@@ -20,7 +20,6 @@ export interface SoldLine {
 }
 
 export interface RefundedLine {
-  /** Index in the record's `line_items`. */
   line: number;
   item: ItemId;
   /** Positive. */

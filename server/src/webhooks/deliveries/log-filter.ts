@@ -21,7 +21,6 @@ export interface DeliveryFilter extends Omit<RecoveryFilter, 'state' | 'from' | 
   states?: readonly DeliveryState[];
   /** Made at this time or later, epoch milliseconds. */
   from?: number;
-  /** Made before this time. */
   to?: number;
   deliveryId?: string;
 }
@@ -159,7 +158,6 @@ class Branches {
     return query;
   }
 
-  /** One branch of all sections. */
   private whole(indexed: readonly string[]): Branch {
     const rows = (): Knex.QueryBuilder => {
       const query = this.rows(indexed);

@@ -13,7 +13,6 @@ export interface FrozenMessage {
   at: number;
   /** `"event":…,"created_at":…,"site":…` */
   frame: string;
-  /** The envelope's `data`. */
   data: string;
 }
 

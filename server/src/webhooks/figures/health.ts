@@ -80,7 +80,6 @@ const buckets = (spans: readonly number[]): Sample[] => {
   return [...samples, { suffix: '_count', value: below }];
 };
 
-/** As `healthState`, in SQL. */
 const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
   const db = await app.db.current();
   const found = await db.rows<{ state: string; number: number | string }>(

@@ -7,7 +7,6 @@ import type { Db } from '../../database/db';
 
 /** Unfinished deliveries of a webhook; tests do not count. */
 export interface Pending {
-  /** Never tried. */
   waiting: number;
   /** Tried in vain, and to be tried again. */
   failing: number;

@@ -87,7 +87,6 @@ export interface Rollup {
   hour: number;
   attempts: { sent: number; failed: number };
   ended: { sent: number; failed: number };
-  /** How many answers took how long. */
   responseTimes: number[];
 }
 

@@ -70,7 +70,6 @@ export const causeText = (cause: string): string | null => {
 };
 
 const ANSWER_SHOWN = 2000;
-/** Attempts that it is shown, the latest. */
 const ATTEMPTS_SHOWN = 20;
 
 const text = z.string();

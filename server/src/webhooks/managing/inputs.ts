@@ -182,7 +182,6 @@ export const logQuery = z.object({
 
 export const causesQuery = z.object({ ...webhookFilter, ...logFilters });
 
-/** Deliveries that a recovery may name. */
 const IDS_AT_MOST = 500;
 
 /** The id of a delivery's row, or the one that its receiver knows. */

@@ -42,7 +42,6 @@ export interface ReplayFilter extends ReplayRange {
   webhook: number;
 }
 
-/** Events whose data is in memory together. */
 const AT_ONCE = 20;
 
 /** Events of the journal, to be sent to a webhook that has not had them; docs/management-api.md#replaying. */

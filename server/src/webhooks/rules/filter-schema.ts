@@ -115,7 +115,6 @@ const DRAFT = 'https://json-schema.org/draft/2020-12/schema';
 const LARGEST = 16_384;
 /** Its size with everything that $ref leads to in its place. */
 const LARGEST_EXPANDED = 32_768;
-/** Schemas in schemas. */
 const DEEPEST = 16;
 /** Schemas that data is held against, each reference counted with all that it leads to. */
 const MOST_SCHEMAS = 150;

@@ -35,7 +35,6 @@ interface Loaded {
   revision: number;
 }
 
-/** So many are remembered. */
 const MANY = 1000;
 
 /**

@@ -39,7 +39,6 @@ const unlock = (app: App, row: WebhookRow) => {
   return { secret, previousSecret: previousKey, own: own as Headers };
 };
 
-/** Sends deliveries. */
 export class Sender {
   readonly guard: AddressGuard;
   private readonly facts: ReturnType<typeof addressFacts>;
