@@ -343,4 +343,35 @@ describeEach(databases(), 'the log over all webhooks', (database) => {
     const screen = await site.request('GET', '/switchboard/webhook-deliveries/causes');
     expect(screen.body).toEqual((await site.request('GET', `${LOG}/causes`)).body);
   });
+
+  it('counts the causes of the newest 50,000, also of those of one moment', async () => {
+    const OLDER = 20;
+    const COUNTED = 50_000;
+    const NEWER = COUNTED - 8;
+    const from = Date.UTC(2001, 0, 1);
+    await site.evaluate(
+      async ({ strapi }, { first, older, newer, webhook }) => {
+        const rows = Array.from({ length: older + newer }, (_one, at) => ({
+          ...{ id: 1_000_000 + at, group_id: webhook, state: 3, due_at: first, section: 2 },
+          ...{ error: at < older ? 'timeout' : 'refused', event: 'x.y' },
+          created_at: at < older ? first : first + 1000,
+        }));
+        const table = 'switchboard_delivery_queue';
+        await strapi.db.connection.batchInsert(table, rows, 500);
+      },
+      { first: from, older: OLDER, newer: NEWER, webhook: webhooks[0]! }
+    );
+    const window = { from: new Date(from).toISOString(), to: new Date(from + 5000).toISOString() };
+    const { body } = await site.request('GET', `${LOG}/causes${queryOf(window)}`);
+    await site.evaluate(({ strapi }) =>
+      strapi.db.connection('switchboard_delivery_queue').where('id', '>=', 1_000_000).delete()
+    );
+    expect(
+      body.data.map(({ cause, count }: { cause: string; count: number }) => [cause, count])
+    ).toEqual([
+      ['refused', NEWER],
+      ['timeout', 8],
+    ]);
+    expect(body.meta.searched_from).toBe('2001-01-01T00:00:00.000+00:00');
+  });
 });

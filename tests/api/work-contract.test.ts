@@ -398,7 +398,7 @@ describeEach(databases(), 'work that waits', (kind) => {
               detached: (work) => work(),
               concurrency: 16,
               concurrencyPerGroup: 8,
-              startsATurn: 8,
+              startsATurn: () => 8,
               perform: async (lease) => lease,
               judge: () => ({ healthy: true }),
               record,

@@ -39,7 +39,6 @@ export interface Ability {
   can(action: string): boolean;
 }
 
-/** The used part of the host's service. */
 interface HostPermissions<Action> {
   actionProvider: { registerMany(actions: unknown[]): Promise<unknown>; values(): Action[] };
   engine: { generateUserAbility(user: unknown): Promise<Ability> };

@@ -27,7 +27,6 @@ const CRM_MANAGER_CODE = 'switchboard-crm-manager';
 const NAME = 'CRM Manager';
 const DESCRIPTION = 'Manages the CRM: records, modules, webhooks, tills and stock.';
 
-/** The used part of the host's service. */
 interface RoleService {
   findOne(where: Record<string, unknown>): Promise<{ id: number } | null>;
   exists(where: Record<string, unknown>): Promise<boolean>;

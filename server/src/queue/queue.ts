@@ -73,7 +73,6 @@ export interface QueueOptions {
     where?: OwnColumns;
     /** A group that is always served, and that is no row. */
     always?: number;
-    /** Further values that a look reads of a group. */
     seen?: {
       /** Columns with their names, in SQL, of the group's row as `served`. */
       columns: string;
@@ -105,7 +104,6 @@ export type IfQueued = 'ignore' | 'replace';
 
 interface QueuedRow extends Pick<Lease, 'id' | 'group' | 'dueAt'> {
   state: QueueState;
-  /** Its own columns, as the database gives them. */
   columns: Readonly<Record<string, unknown>>;
 }
 

@@ -44,7 +44,7 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   /** How long one piece of work may take, in milliseconds. */
   longestMs: number;
   /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
-  startsATurn: number;
+  startsATurn(): number;
   isAnswering?(): boolean;
   /**
    * Does one piece of work. `null`: nothing to record, it is left to its lease.
@@ -423,7 +423,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
    */
   private startSome(): void {
     const late: L[] = [];
-    while (!this.stopping && this.startedThisTurn < this.options.startsATurn) {
+    const most = this.options.startsATurn();
+    while (!this.stopping && this.startedThisTurn < most) {
       const lease = this.slots.takeNext();
       if (!lease) break;
       if (lease.leaseUntil - this.now() < this.options.reserveMs) {

@@ -285,7 +285,6 @@ export const retireSku = async (db: Db, sku: string): Promise<void> => {
     .merge(['number']);
 };
 
-/** Says that these SKUs are those of items now. */
 export const claimSkus = async (db: Db, skus: readonly string[]): Promise<void> => {
   for (const some of inChunks(skus.map(skuDigest))) {
     await db.table(RETIRED_SKUS_TABLE).whereIn('sku_digest', some).delete();

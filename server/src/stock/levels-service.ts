@@ -205,7 +205,6 @@ const WORDS = 20;
 /** Points of the line; more movements than that share them. */
 const POINTS = 300;
 
-/** The order of the terms that are not adjustments. */
 const TYPES = ['sale', 'refund', 'transfer'];
 
 interface Sums {

@@ -169,7 +169,11 @@ export const deliveryQueueTable = queueTable(
       name: 'sb_delivery_found',
       columns: ['group_id', 'section', 'error', 'created_at', 'id'],
     },
-    { name: 'sb_delivery_found_all', columns: ['section', 'error', 'created_at', 'id'] },
+    // The webhook, by which causes are counted, only so that no row has to be read for it.
+    {
+      name: 'sb_delivery_found_all',
+      columns: ['section', 'error', 'created_at', 'id', 'group_id'],
+    },
   ]
 );
 

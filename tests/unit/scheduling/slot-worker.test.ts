@@ -45,7 +45,7 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
     detached: (work) => work(),
     concurrency: 8,
     concurrencyPerGroup: 4,
-    startsATurn: 8,
+    startsATurn: () => 8,
     reserveMs: 1000,
     renewMs: 2500,
     longestMs: 15_000,

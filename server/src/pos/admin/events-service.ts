@@ -377,7 +377,6 @@ const holdOf = (row: PosEventRow, graceMs: number) => {
   return { held_until: lines === null ? null : until, waiting_for_sale: sale };
 };
 
-/** The facts that a record is shown with, in addition to its row. */
 interface Facts {
   graceMs: number;
   closing?: ClosingSummary;

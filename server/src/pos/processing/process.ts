@@ -373,7 +373,6 @@ const applyAll = async (app: App, claimed: readonly LeasedRecord[]): Promise<voi
   }
 };
 
-/** Applies what was accepted, on this node. */
 export const createProcessor = (app: App): GroupHandler => {
   const store = getRecordStore(app);
   return new BatchWorker<LeasedRecord>({

@@ -371,7 +371,6 @@ export interface RefundDifference extends PostingDifference {
   work: ContextOf<RefundRecord>;
 }
 
-/** The state that the ledger is to follow. */
 interface Posted {
   batch: readonly ProcessingContext[];
   refunds: readonly RefundDifference[];

@@ -92,7 +92,6 @@ const isWholeLiteral = (whole: string, fraction: string, exponent: number): bool
 /** Steps to a number that a record's rules ask about; what its sender adds may lie deeper. */
 const ROUNDED_STEPS = 4;
 
-/** A value where it stands in a text. */
 export interface JsonPart {
   /** In an object, as it is meant; '' elsewhere. */
   key: string;

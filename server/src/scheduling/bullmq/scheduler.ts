@@ -75,7 +75,6 @@ export class GroupTurns {
 
   constructor(private readonly options: GroupTurnsOptions) {}
 
-  /** More of a group may be due now. */
   announce(group: number): void {
     const state = this.groups.get(group);
     if (state?.rest) this.wake(group, state);

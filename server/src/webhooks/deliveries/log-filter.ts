@@ -66,12 +66,14 @@ export const selectionOf = (given: LogQuery): LogSelection => {
 /**
  * A part of what a filter asks for whose rows one index holds in the order of the log: of the log itself,
  * or of the queue, in which everything is that was not sent. A filter's branches have no row in common,
- * and together all of its rows. Only `id` and `created_at` of a row can be selected.
+ * and together all of its rows. Only `id`, `created_at`, `error` and the webhook of a row can be selected.
  */
 export interface Branch {
   rows(): Knex.QueryBuilder;
   /** Columns to order its rows by before the time, although they are the same in all of them. */
   orderedBy: readonly string[];
+  /** The column of the webhook. */
+  webhook: 'webhook_id' | 'group_id';
 }
 
 /** Causes of a section that get a branch each; there are far fewer unless a receiver makes them up. */
@@ -172,7 +174,7 @@ class Branches {
         }
       });
     };
-    return { orderedBy: [], rows };
+    return { orderedBy: [], rows, webhook: 'webhook_id' };
   }
 
   /** Ids of records of different types may be the same. */
@@ -214,7 +216,7 @@ class Branches {
     if (cause !== undefined) return [];
     const indexed = webhook !== undefined ? ['webhook_id'] : event !== undefined ? ['event'] : [];
     const rows = () => this.rows(indexed).where({ status: 'sent', is_test: false });
-    return [{ orderedBy: [], rows }];
+    return [{ orderedBy: [], rows, webhook: 'webhook_id' }];
   }
 
   private inSection(section: number): Knex.QueryBuilder {
@@ -231,17 +233,18 @@ class Branches {
       const all = this.made(this.inSection(section));
       return event === undefined ? all : all.where({ event });
     };
-    const of = (error: string): Branch => ({ orderedBy: [], rows: () => rows().where({ error }) });
+    const inQueue = { orderedBy: [], webhook: 'group_id' } as const;
+    const of = (error: string): Branch => ({ ...inQueue, rows: () => rows().where({ error }) });
     if (cause !== undefined) return [of(cause)];
     const causes = await this.causes(section);
     // A column that is null in all rows orders nothing, but the index begins with it: PostgreSQL sorts
     // unless it is named, MariaDB where it is.
     const order = this.app.db.client === 'postgres' ? ['error'] : [];
-    const none = { orderedBy: order, rows: () => rows().whereNull('error') };
-    const branches = [none, ...causes.map(of)];
+    const none = { ...inQueue, orderedBy: order, rows: () => rows().whereNull('error') };
+    const branches: Branch[] = [none, ...causes.map(of)];
     const last = causes.at(-1);
     if (last !== undefined && causes.length === CAUSES_AT_MOST) {
-      branches.push({ orderedBy: [], rows: () => rows().where('error', '>', last) });
+      branches.push({ ...inQueue, rows: () => rows().where('error', '>', last) });
     }
     return branches;
   }

@@ -4,7 +4,6 @@ import type {
   CursorPage,
   Delivery,
   DeliveryState,
-  FailureCause,
   FailureCauses,
   FilterSample,
   Page,
@@ -509,6 +508,58 @@ export const removeFinishedDeliveries = async (
 
 const COUNTED: readonly DeliveryState[] = ['failing', 'failed'];
 
+/** Deliveries of a webhook with one cause, or with none; the oldest and the newest in epoch milliseconds. */
+interface CauseSum extends Record<'webhook' | 'total' | 'first' | 'last', number | string> {
+  error: string | null;
+}
+
+/**
+ * Counts causes in the database, branch by branch. @param from the oldest place that counts; null: of each
+ * branch the newest `LOOKED_AT` do
+ */
+const sumCauses = async (db: Db, branches: readonly Branch[], from: LogPlace | null) => {
+  const sums: CauseSum[] = [];
+  for (const { orderedBy, rows: all, webhook } of branches) {
+    // SQLite's driver answers within the same turn of the event loop.
+    await nextTurn();
+    const since = from && [
+      all().where('created_at', from.at).where('id', '>=', from.id),
+      all().where('created_at', '>', from.at),
+    ];
+    for (const part of since ?? [all()]) {
+      const newestOf = part
+        .select({ webhook }, 'error', 'created_at')
+        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
+        .limit(LOOKED_AT);
+      const counted = db
+        .from(newestOf)
+        .select('webhook', 'error')
+        .count({ total: '*' })
+        .min({ first: 'created_at' })
+        .max({ last: 'created_at' });
+      sums.push(...((await counted.groupBy('webhook', 'error')) as CauseSum[]));
+    }
+  }
+  return sums;
+};
+
+/** As `sumCauses`, of the newest `LOOKED_AT` of all branches. */
+const sumNewest = async (db: Db, branches: readonly Branch[]): Promise<CauseSum[]> => {
+  const sums = await sumCauses(db, branches, null);
+  if (sums.reduce((all, { total }) => all + Number(total), 0) <= LOOKED_AT) return sums;
+  const [from = null] = await readPlaces(db, branches, { limit: 1, offset: LOOKED_AT - 1 });
+  return sumCauses(db, branches, from);
+};
+
+/** Counts those rows alone that match, one by one. */
+async function* matchesAmong(db: Db, branches: readonly Branch[], search: Search) {
+  const matches = matcher(search);
+  for await (const row of newest(db, branches)) {
+    const { created_at: at, webhook_id: webhook } = row;
+    yield { webhook, error: matches(row) ? row.error : null, total: 1, first: at, last: at };
+  }
+}
+
 /** Why deliveries are failing or failed, by webhook and cause, the most first; of the newest `LOOKED_AT` only. */
 export const countCauses = async (
   app: App,
@@ -519,25 +570,28 @@ export const countCauses = async (
     ...filter,
     states: COUNTED.filter((state) => states?.includes(state) ?? true),
   });
-  const matches = search && matcher(search);
-  const found = new Map<string, FailureCause>();
-  let from: string | null = null;
-  for await (const row of newest(db, branches)) {
-    const at = isoTime(Number(row.created_at));
-    from = at;
-    if (row.error === null || matches?.(row) === false) continue;
-    const key = `${row.webhook_id} ${row.error}`;
-    const named = { cause: row.error, webhook_id: Number(row.webhook_id) };
-    const group = found.get(key) ?? { ...named, count: 0, first_at: at, last_at: at };
-    found.set(key, group);
-    group.count += 1;
-    // Newest first: each is older than those before it.
-    group.first_at = at;
+  const causes = new Map<string, { sum: CauseSum; total: number; times: [number, number] }>();
+  let oldest = Number.POSITIVE_INFINITY;
+  const sums = search ? matchesAmong(db, branches, search) : await sumNewest(db, branches);
+  for await (const sum of sums) {
+    const [first, last] = [Number(sum.first), Number(sum.last)];
+    oldest = Math.min(oldest, first);
+    if (sum.error === null) continue;
+    const key = `${sum.webhook} ${sum.error}`;
+    const { total, times } = causes.get(key) ?? { total: 0, times: [first, last] };
+    times[0] = Math.min(times[0], first);
+    times[1] = Math.max(times[1], last);
+    causes.set(key, { sum, total: total + Number(sum.total), times });
   }
-  const data = [...found.values()].sort(
-    (a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at)
-  );
-  return { data, meta: { searched_from: from } };
+  const data = [...causes.values()].map(({ sum, total, times }) => ({
+    cause: sum.error ?? '',
+    webhook_id: Number(sum.webhook),
+    count: total,
+    first_at: isoTime(times[0]),
+    last_at: isoTime(times[1]),
+  }));
+  data.sort((a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at));
+  return { data, meta: { searched_from: oldest === Infinity ? null : isoTime(oldest) } };
 };
 
 /**

@@ -149,7 +149,6 @@ interface HoursQuery {
   sums?: readonly string[];
 }
 
-/** The counts of hours, oldest first. */
 export const readHours = async (app: App, { since, before, webhooks, sums = SUMS }: HoursQuery) => {
   const query = rollups(await app.db.current())
     .where('hour', '>=', hourOf(since))

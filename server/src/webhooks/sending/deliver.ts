@@ -35,7 +35,7 @@ interface Loaded {
   revision: number;
 }
 
-const MANY = 1000;
+const REMEMBERED = 1000;
 
 /**
  * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they are now (rotation
@@ -69,7 +69,7 @@ const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
     const before = known.get(id);
     if (before && subscribers.isCurrent(before.mark, subscribers.goodForMs / 2))
       return before.found;
-    if (known.size >= MANY) known.clear();
+    if (known.size >= REMEMBERED) known.clear();
     const found = read(id);
     known.set(id, { mark: subscribers.mark(), found });
     found.catch(() => known.delete(id));
@@ -179,7 +179,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
-    startsATurn: options.threads > 0 ? 16 : 1,
+    startsATurn: () => (options.threads === 0 ? 1 : isVisited(app.strapi) ? 2 : 16),
     // A handler is called once for each attempt: a post that is given back would call it again.
     handsOver: () =>
       options.threads === 1 &&
