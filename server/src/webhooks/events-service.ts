@@ -31,7 +31,7 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
   if (!isNamed(app, event)) return;
   if (!app.db.inTransaction()) {
     let calls: Promise<void> | undefined;
-    await publisher.publish([{ event, data }], { telling: (told) => (calls = told) });
+    await publisher.publish([{ event, data }], { telling: (promise) => (calls = promise) });
     await calls;
     return;
   }

@@ -294,7 +294,7 @@ const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
   (frame.length + data.length) * 6 < largest || bytesInStatement(frame + data) < largest;
 
 interface Publishing {
-  /** Of a caller that has asked about these events in this transaction. */
+  /** A caller's, who has asked about these events in this transaction. */
   subscriptions?: Subscriptions;
   /** Gets a promise that resolves once handlers were called; never if the transaction rolls back. */
   telling?: (calls: Promise<void>) => void;
