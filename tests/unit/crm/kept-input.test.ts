@@ -9,6 +9,7 @@ const sourceOf = (attributes: Record<string, AttributeShape & { enum?: string[] 
   tags: null,
   fields: Object.entries(attributes).map(([path, shape]) => ({
     path,
+    keys: [path],
     type: 'text',
     bookkeeping: false,
     attribute: path,

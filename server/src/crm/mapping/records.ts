@@ -25,9 +25,9 @@ const componentFields = (app: App, uid: string): string[] => {
 
 const populateFor = (app: App, watched: WatchedSource, reading: Reading): Where => {
   const populate: Where = {};
-  for (const { path, attribute, shape } of watched.source.fields) {
+  for (const { keys, attribute, shape } of watched.source.fields) {
     if (!attribute || !shape) continue;
-    if (reading.keys && !reading.keys.has(path.split('.')[0] ?? path)) continue;
+    if (reading.keys && !reading.keys.has(keys[0])) continue;
     if (shape.type === 'relation') {
       const select = shape.target === 'admin::user' ? ['id'] : ['id', 'documentId'];
       populate[attribute] = { select };
@@ -163,15 +163,10 @@ const valueOf = ({ path, type, attribute, shape, compute }: MappedField, entry: 
 export const serialize = (source: Source, entry: Entry): Payload => {
   const payload: Payload = { id: String(entry.documentId) };
   for (const field of source.fields) {
-    const { path } = field;
+    const [key, inner] = field.keys;
     const value = valueOf(field, entry);
-    const dot = path.indexOf('.');
-    if (dot < 0) {
-      payload[path] = value;
-    } else {
-      const inner = (payload[path.slice(0, dot)] ??= {}) as Record<string, unknown>;
-      inner[path.slice(dot + 1)] = value;
-    }
+    if (inner === undefined) payload[key] = value;
+    else ((payload[key] ??= {}) as Record<string, unknown>)[inner] = value;
   }
   // A contact's `name` is made of its first and last name unless the site keeps one.
   if (source.kind === 'contact' && (payload.name ?? null) === null) {

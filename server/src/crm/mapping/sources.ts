@@ -23,6 +23,8 @@ interface SourceOption {
 
 export interface MappedField {
   readonly path: string;
+  /** The key of the payload, and that within it where the path has one. */
+  readonly keys: readonly [string, string?];
   readonly type: FieldType;
   readonly bookkeeping: boolean;
   readonly attribute: string | null;
@@ -87,11 +89,17 @@ interface Type {
 /** The site's content types, by their uids. */
 type Types = Readonly<Record<string, Pick<Type, 'attributes'> | undefined>>;
 
+const keysIn = (path: string): MappedField['keys'] => {
+  const dot = path.indexOf('.');
+  return dot < 0 ? [path] : [path.slice(0, dot), path.slice(dot + 1)];
+};
+
 const mapped = (
   { path, type, bookkeeping }: Field,
   from: Partial<Pick<MappedField, 'attribute' | 'shape' | 'compute'>> = {}
 ): MappedField => ({
   path,
+  keys: keysIn(path),
   type,
   bookkeeping: bookkeeping === true,
   attribute: null,
@@ -272,7 +280,7 @@ const groupBy = <K, T>(all: readonly T[], keyOf: (one: T) => K): Map<K, T[]> => 
 };
 
 /** The key of the payload that a path is in: `dates` for `dates.created_at`. */
-const keyOf = ({ path }: MappedField): string => path.split('.')[0] ?? path;
+const keyOf = ({ keys: [key] }: MappedField): string => key;
 
 const keysByAttributeOf = ({ fields }: Source): Map<string, string[]> => {
   const keysByAttribute = new Map<string, string[]>();
