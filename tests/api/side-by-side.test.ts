@@ -63,6 +63,34 @@ describeEach(databases(), 'one transaction', (database) => {
   afterAll(() => site?.stop(), 60_000);
   beforeEach(() => told());
 
+  it('loses nothing of many where a handler goes back to a savepoint meanwhile', async () => {
+    const MANY = 450;
+    const going = await site.evaluate(
+      async ({ strapi, state }, { uid, count }) => {
+        state.goesBack = true;
+        state.went = 0;
+        strapi.hook('service_crm_webhook_payload').register(async (argument: unknown) => {
+          if (!state.goesBack) return argument;
+          const trx = (await strapi.db.transaction()).get();
+          await trx.raw('SAVEPOINT before_a_look');
+          await new Promise(setImmediate);
+          await trx.raw('ROLLBACK TO SAVEPOINT before_a_look');
+          await trx.raw('RELEASE SAVEPOINT before_a_look');
+          state.went += 1;
+          return argument;
+        });
+        const data = Array.from({ length: count }, (_one, at) => ({ email: `many${at}@a.test` }));
+        await strapi.db.query(uid).createMany({ data });
+        state.goesBack = false;
+        return state.went as number;
+      },
+      { uid: CONTACT, count: MANY }
+    );
+    expect(going).toBe(MANY);
+    expect(await names()).toEqual(Array(MANY).fill('contact.created'));
+    await sql(`delete from switchboard_contacts where email like 'many%'`);
+  });
+
   it('takes many events of other plugins at once', async () => {
     await site.evaluate(async ({ strapi }) => {
       await strapi.db.transaction(() =>

@@ -115,7 +115,6 @@ const contactOf = async (app: App, sale: SaleRow, connection: ConnectionRow | un
   return (await attached) ?? null;
 };
 
-/** The current total of a sale less its refunds, and which these are. */
 const moneyOf = async (tx: Tx, { id, family_digest: digest }: SaleRow) => {
   const rows = (await tx
     .table(POS_EVENTS_TABLE)

@@ -11,7 +11,6 @@ export interface MappedLine {
   line: number;
 }
 
-/** A location as a connection names it. */
 interface NamedLocation {
   connection: number;
   ref: string;

@@ -40,7 +40,6 @@ export const readLocations = async (db: Db): Promise<Map<number, LocationRow>> =
   return new Map(rows.map((row) => [Number(row.id), row]));
 };
 
-/** A location as answers and events name it. */
 export const locationSummary = (id: number, row: LocationRow | undefined): LocationSummary => ({
   id,
   code: row?.code ?? '',

@@ -377,13 +377,24 @@ export class Publisher {
     let entries: JournalEntry[] = [];
     let characters = 0;
     let counted: SharedMessage | null = null;
+    /** The batch that is written while the next one is frozen, but where handlers run: they may go back to a savepoint. */
+    const handlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers();
+    let writing = Promise.resolve();
+    const write = async (deliveries: NewDelivery[], kept: readonly JournalEntry[]) => {
+      // Earlier ones of this write go first.
+      for (const one of deliveries) one.isFree &&= !waiting.has(one.webhook);
+      if (deliveries.length > 0) await queueDeliveries(store, tx, deliveries);
+      for (const { isLeased, webhook } of deliveries) if (!isLeased) waiting.add(webhook);
+      if (kept.length > 0) await insertEntries(tx, kept);
+      if (debug) said.push(...deliveries.map(queuedLine));
+    };
     const flush = async (): Promise<void> => {
-      if (work.length > 0) await queueDeliveries(store, tx, work);
-      for (const { isLeased, webhook } of work) if (!isLeased) waiting.add(webhook);
-      if (entries.length > 0) await insertEntries(tx, entries);
-      if (debug) said.push(...work.map(queuedLine));
+      await writing;
+      writing = write(work, entries);
+      writing.catch(() => {}); // Thrown where it is awaited.
       queued += work.length;
       [work, entries, characters] = [[], [], 0];
+      if (handlers.length > 0) await writing;
     };
     for (const entry of events) {
       const event = this.serialised(entry);
@@ -413,8 +424,7 @@ export class Publisher {
           isTest: false,
           subject: entry.subject,
           isOrdered: webhook.ordering === 'by_record',
-          // Earlier ones of this write go first.
-          isFree: !waiting.has(webhook.id) && store.limits.isFree(webhook),
+          isFree: store.limits.isFree(webhook),
         });
         webhooks.set(webhook.id, webhook);
         sentTo.push(webhook.id);
@@ -439,6 +449,7 @@ export class Publisher {
       if (slice.isOver()) await slice.next();
     }
     await flush();
+    await writing;
     // Deliveries that are rolled back were never queued.
     if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
     tx.onCommit(() => {

@@ -8,7 +8,6 @@ import {
 } from 'node:crypto';
 import { isRecord } from '../../runtime/text';
 
-/** A provider's post, in our own words. */
 export interface ProviderEvent {
   type: 'opened' | 'clicked' | 'bounced' | 'complained' | 'unsubscribed' | 'received';
   /** The provider's id of it, the same when it is posted again; else one made of its content. */

@@ -16,7 +16,6 @@ export interface OldQueue<Row extends { id: number } = { id: number }> {
    * `a_if_b` was MySQL's and MariaDB's first column of an index over those rows in which `b` had a value.
    */
   columns: readonly string[];
-  /** Its indexes over them. */
   indexes: readonly string[];
   /** Tables that nobody uses any more. */
   tables?: readonly string[];

@@ -156,7 +156,6 @@ const goodsOfSale = (work: ContextOf<SaleRecord>): GroupSale => ({
   ),
 });
 
-/** The sales and the refunds among members, as the rules of money see them. */
 const moneyOf = (members: readonly Member[]): [SoldMoney[], RefundToPrice[]] => {
   const sales: SoldMoney[] = [];
   const refunds: RefundToPrice[] = [];

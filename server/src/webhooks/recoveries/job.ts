@@ -22,7 +22,6 @@ import type { Db, Tx } from '../../database/db';
 const LOOK_MS = 10_000;
 /** Items that are looked at, left out or removed together. */
 const AT_ONCE = 500;
-/** A preview that nobody has started by then. */
 const PREVIEW_DAYS = 1;
 
 export const recoveries = (db: Db): Knex.QueryBuilder => db.table(RECOVERIES_TABLE);
