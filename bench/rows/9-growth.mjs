@@ -44,9 +44,11 @@ export const rows = ({ startSite, inServingSite, receiver }) => [
         return await growing(WEBHOOKS, async (count) => {
           const others = { op: 'copy', url, event: 'deal.won', count };
           const beside = await inServingSite('webhooks', others);
-          const took = await create();
-          await inServingSite('webhooks', { op: 'remove', ids: beside });
-          return { 'a create': took };
+          try {
+            return { 'a create': await create() };
+          } finally {
+            await inServingSite('webhooks', { op: 'remove', ids: beside });
+          }
         });
       } finally {
         await inServingSite('webhooks', { op: 'remove', ids });

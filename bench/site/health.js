@@ -75,6 +75,16 @@ const prepare = async (strapi, { size, failing = PENDING }) => {
   return (performance.now() - started) / 1000;
 };
 
+const medianOf = async (times, ask) => {
+  const took = [];
+  for (let turn = 0; turn < times; turn += 1) {
+    const started = performance.now();
+    await ask();
+    took.push(performance.now() - started);
+  }
+  return took.sort((a, b) => a - b)[times >> 1];
+};
+
 /**
  * What the home page and the list of webhooks ask for, without what the controller remembers.
  * @returns the median milliseconds.
@@ -82,15 +92,11 @@ const prepare = async (strapi, { size, failing = PENDING }) => {
 const time = async (strapi, { times }) => {
   const { readHealth } = pluginModule('overview/health');
   const webhooks = strapi.service('plugin::switchboard.webhooks');
-  const took = [];
-  for (let turn = 0; turn < times; turn += 1) {
-    const started = performance.now();
+  return medianOf(times, async () => {
     const report = await readHealth(pluginModule('app').appOf(strapi), Date.now());
     await webhooks.list({ page: 1, per_page: 100 });
-    took.push(performance.now() - started);
     if (report.totals.failing !== PENDING) throw new Error('The figures are wrong.');
-  }
-  return took.sort((a, b) => a - b)[times >> 1];
+  });
 };
 
 /** What the log and its causes ask for, of the whole log. @returns the median milliseconds of each. */
@@ -104,15 +110,7 @@ const timeLog = async (strapi, { times }) => {
     causes: () => countCauses(app, selectionOf({})),
   };
   const medians = {};
-  for (const [name, ask] of Object.entries(asked)) {
-    const took = [];
-    for (let turn = 0; turn < times; turn += 1) {
-      const started = performance.now();
-      await ask();
-      took.push(performance.now() - started);
-    }
-    medians[name] = took.sort((a, b) => a - b)[times >> 1];
-  }
+  for (const [name, ask] of Object.entries(asked)) medians[name] = await medianOf(times, ask);
   return medians;
 };
 

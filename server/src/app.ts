@@ -21,7 +21,6 @@ export class App {
   private readonly parts = new Map<unknown, unknown>();
   private made: Scheduler | undefined;
 
-  /** @param strapi the host itself */
   constructor(readonly strapi: Core.Strapi) {
     this.options = readOptions(strapi);
     this.db = new Database(strapi);

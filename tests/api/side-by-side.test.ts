@@ -67,10 +67,8 @@ describeEach(databases(), 'one transaction', (database) => {
     const MANY = 450;
     const going = await site.evaluate(
       async ({ strapi, state }, { uid, count }) => {
-        state.goesBack = true;
         state.went = 0;
-        strapi.hook('service_crm_webhook_payload').register(async (argument: unknown) => {
-          if (!state.goesBack) return argument;
+        const goBack = async (argument: unknown) => {
           const trx = (await strapi.db.transaction()).get();
           await trx.raw('SAVEPOINT before_a_look');
           await new Promise(setImmediate);
@@ -78,10 +76,12 @@ describeEach(databases(), 'one transaction', (database) => {
           await trx.raw('RELEASE SAVEPOINT before_a_look');
           state.went += 1;
           return argument;
-        });
+        };
+        const hook = strapi.hook('service_crm_webhook_payload');
+        hook.register(goBack);
         const data = Array.from({ length: count }, (_one, at) => ({ email: `many${at}@a.test` }));
         await strapi.db.query(uid).createMany({ data });
-        state.goesBack = false;
+        hook.delete(goBack);
         return state.went as number;
       },
       { uid: CONTACT, count: MANY }
@@ -89,6 +89,32 @@ describeEach(databases(), 'one transaction', (database) => {
     expect(going).toBe(MANY);
     expect(await names()).toEqual(Array(MANY).fill('contact.created'));
     await sql(`delete from switchboard_contacts where email like 'many%'`);
+  });
+
+  it('keeps none of many where the deliveries cannot be written', async () => {
+    const table = 'switchboard_delivery_queue';
+    const rename = (from: string, to: string) => sql(`alter table ${from} rename to ${to}`);
+    await rename(table, 'switchboard_no_queue');
+    const failed = await site.evaluate(
+      async ({ strapi }, { uid }) => {
+        const data = Array.from({ length: 450 }, (_one, at) => ({ email: `many${at}@a.test` }));
+        return strapi.db
+          .query(uid)
+          .createMany({ data })
+          .then(
+            () => null,
+            (error: Error) => error.message
+          );
+      },
+      { uid: CONTACT }
+    );
+    await rename('switchboard_no_queue', table);
+    expect(failed).toMatch(/switchboard_delivery_queue|refused a statement/);
+    expect(await names()).toEqual([]);
+    const left = await sql(
+      `select count(*) as n from switchboard_contacts where email like 'many%'`
+    );
+    expect(Number(left[0]?.n)).toBe(0);
   });
 
   it('takes many events of other plugins at once', async () => {

@@ -74,7 +74,6 @@ export const adminPolicies = (...actions: AdminAction[]) => [
     : []),
 ];
 
-/** A single object is put into `data`. */
 export const inData: Shape = (data) => ({ data });
 
 /** The routes and controllers of endpoints that the panel alone has. */

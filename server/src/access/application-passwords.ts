@@ -124,6 +124,7 @@ export class ApplicationPasswordsService {
     return { id: row.id, userId: row.user_id, lastUsedAt };
   }
 
+  /** Notes a use, at most once a minute. */
   async touch({ id, lastUsedAt }: { id: number; lastUsedAt: number | null }): Promise<void> {
     const now = Date.now();
     if (lastUsedAt !== null && now - lastUsedAt < LAST_USED_PRECISION_MS) return;

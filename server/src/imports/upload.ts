@@ -44,7 +44,6 @@ export const withSpooled = async <T>(
 const PATH = /^\/switchboard\/(contacts|items)\/import$/;
 const TYPES = /^(text\/csv|application\/csv|application\/vnd\.ms-excel|text\/plain)\b/i;
 
-/** The query of a route that takes a file. */
 export const uploadQuery = z.object({ dry_run: flag.default(false), wait: flag.default(true) });
 
 /** Leaves a file to its route; the host's body parser would read all of it into memory. */

@@ -53,6 +53,7 @@ export const purchasesTable = {
 
 export type PurchaseRow = RowOf<typeof purchasesTable>;
 
+/** A site without the CRM has no such service. */
 const customersOf = (app: App): CustomersService | undefined =>
   app.strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
 

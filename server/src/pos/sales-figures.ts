@@ -199,6 +199,7 @@ export interface Counted {
   amount: bigint;
   /** Refunds only: the sale that was found for it. */
   sale: number | null;
+  /** Pieces of all its lines, including unknown items. */
   pieces: number;
   items: ReadonlyMap<number, ItemSum>;
 }
@@ -343,6 +344,7 @@ export class SumChanges {
     }
   }
 
+  /** Adds the changes to the figures, always in the same order. */
   async save(db: Db): Promise<void> {
     for (const name of [SALES_TABLE, ITEM_SALES_TABLE] as const) {
       const rows = [...this.rows[name]]

@@ -77,7 +77,6 @@ const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
     return true;
   });
 
-/** As somebody in the shop would say the time. */
 const shopTime = (at: number, zone: string): string =>
   `${new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'medium', timeStyle: 'short' }).format(at)} (${zone})`;
 

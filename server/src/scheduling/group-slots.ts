@@ -59,9 +59,7 @@ export class GroupSlots<L extends Lease> {
   private readonly ready = new Set<number>();
   private running = 0;
   private waiting = 0;
-  /** Rows that claims under way may bring. */
   private reserved = 0;
-  /** As of a group, of all of them. */
   private tookMs: number | null = null;
 
   constructor(

@@ -104,10 +104,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   /** The claim of several groups that is under way, or the last one. */
   private claimed = Promise.resolve();
   private claiming = 0;
-  /** Rows for which writes under way keep room. */
   private kept = 0;
   private startedThisTurn = 0;
-  /** Nothing starts until it has made way. */
   private isHeld = false;
   /** When it may make way again, on a clock that only goes forward. */
   private makesWayFrom = 0;

@@ -94,6 +94,7 @@ const standIn = ({ sku }: Product, item: ItemRow | undefined): number | null => 
 
 type NamedItem = Pick<ItemRow, 'id' | 'sku' | 'name'>;
 
+/** Items by their ids, archived ones too. */
 export const namedItems = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<NamedItem>(ids, (some) =>
     db.table(ITEMS_TABLE).select('id', 'sku', 'name').whereIn('id', some)

@@ -45,6 +45,7 @@ export const placeOf = (row: Record<'item_id' | 'location_id', Big>): Place => (
   location: Number(row.location_id),
 });
 
+/** Each place once, always in the same order. */
 const distinct = (places: readonly Place[]): Place[] =>
   [...new Map(places.map((place) => [placeKey(place), place])).values()].sort(
     (a, b) => a.item - b.item || a.location - b.location

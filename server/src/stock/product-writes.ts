@@ -42,6 +42,7 @@ type Data = Record<string, unknown>;
 interface Written {
   before: ReadonlyMap<string, Product>;
   after: ReadonlyMap<string, Product>;
+  /** Rows before the write, by id. */
   rows: ReadonlyMap<number, ProductRow>;
 }
 

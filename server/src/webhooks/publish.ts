@@ -85,6 +85,9 @@ const filteredText = async (app: App, { event, text }: SentEvent, webhook: Webho
   return value === null || value.payload === null ? null : jsonOf(value.payload);
 };
 
+const hasHandlers = (app: App): boolean =>
+  app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+
 const logLeftOut = (app: App, event: string, { id }: Webhook, reason: string): void => {
   app.log.error(
     `switchboard: the event ${event} could not be written for webhook ${id}: ${reason}`
@@ -100,8 +103,7 @@ export const textFor = async (
   const { event } = serialised;
   try {
     if (webhook.filter && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
-    const hasHandlers = app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
-    const text = hasHandlers ? await filteredText(app, serialised, webhook) : serialised.text;
+    const text = hasHandlers(app) ? await filteredText(app, serialised, webhook) : serialised.text;
     return text !== null && webhook.payload === 'thin' ? thinText(event, text) : text;
   } catch (error) {
     logLeftOut(app, event, webhook, errorText(error));
@@ -378,7 +380,7 @@ export class Publisher {
     let characters = 0;
     let counted: SharedMessage | null = null;
     /** The batch that is written while the next one is frozen, but where handlers run: they may go back to a savepoint. */
-    const handlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers();
+    const isHandled = hasHandlers(this.app);
     let writing = Promise.resolve();
     const write = async (deliveries: NewDelivery[], kept: readonly JournalEntry[]) => {
       // Earlier ones of this write go first.
@@ -394,7 +396,7 @@ export class Publisher {
       writing.catch(() => {}); // Thrown where it is awaited.
       queued += work.length;
       [work, entries, characters] = [[], [], 0];
-      if (handlers.length > 0) await writing;
+      if (isHandled) await writing;
     };
     for (const entry of events) {
       const event = this.serialised(entry);
@@ -472,7 +474,7 @@ export class Publisher {
     put: (webhook: Webhook, body: SharedMessage, shared: boolean) => Promise<void> | null
   ): Promise<void> {
     const { event, text } = serialised;
-    const hasHandlers = this.app.hooks.get('service_crm_webhook_payload').getHandlers().length > 0;
+    const isHandled = hasHandlers(this.app);
     const hasFilters = subscribers.some(({ filter }) => filter !== null);
     const whole: unknown = hasFilters ? JSON.parse(text) : null;
     const same: Webhook[] = [];
@@ -485,7 +487,7 @@ export class Publisher {
       let own: string | null = null;
       try {
         if (webhook.filter && !matches(webhook.filter, whole)) continue;
-        const data = hasHandlers ? await filteredText(this.app, serialised, webhook) : text;
+        const data = isHandled ? await filteredText(this.app, serialised, webhook) : text;
         if (data === text) alike.push(webhook);
         else if (data !== null) own = alike === thinned ? thinText(event, data) : data;
       } catch (error) {

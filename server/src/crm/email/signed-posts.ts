@@ -22,7 +22,6 @@ export interface ProviderEvent {
   /** The provider itself says that a machine opened or clicked it. */
   machine?: boolean;
   url?: string | null;
-  /** The bounce is final. */
   hard?: boolean;
   reason?: string | null;
   /** Only a mail that came in has these. */

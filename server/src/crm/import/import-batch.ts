@@ -138,7 +138,6 @@ const inputForKnown = (row: ImportRow, contact: Payload): Record<string, unknown
   return status && !WITHDRAWN.has(contact.status) ? { ...input, status } : input;
 };
 
-/** True if lists hide a contact. */
 const isInBin = ({ dates }: Payload): boolean =>
   Boolean((dates as { trashed_at?: unknown } | undefined)?.trashed_at);
 

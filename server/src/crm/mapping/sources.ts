@@ -86,7 +86,6 @@ interface Type {
   attributes: Attributes;
 }
 
-/** The site's content types, by their uids. */
 type Types = Readonly<Record<string, Pick<Type, 'attributes'> | undefined>>;
 
 const keysIn = (path: string): MappedField['keys'] => {

@@ -132,7 +132,6 @@ export const splitColumns = (rows: readonly RowUpdate[]) => {
   return { alike, own };
 };
 
-/** `anyOf` of a dialect without arrays. */
 export const anyOfList = (column: string, numbers: readonly number[]): Statement => {
   const bindings = padded(numbers, numbers.at(-1) ?? 0);
   return { sql: `${column} IN (${repeated('?', bindings.length)})`, bindings };

@@ -127,6 +127,7 @@ const day = z
   .string()
   .refine(isDay, { message: 'must be a day of the calendar, such as 2026-03-01' });
 
+/** No report needs more than a few years at once. */
 const MAX_DAYS = 1_100;
 
 const checkRange = (

@@ -88,6 +88,7 @@ const NOWHERE = { item_id: null, location_id: null, made_item: false, revived_it
 
 const mappings = (db: Db): Knex.QueryBuilder => db.table(POS_MAPPINGS_TABLE);
 
+/** Makes an item for a value; one of that SKU that was archived comes back. */
 const makeItem = async (
   tx: Tx,
   app: App,

@@ -105,6 +105,7 @@ export const readMembers = (tx: Tx, ids: readonly number[]): Promise<Member[]> =
 
 type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>;
 
+/** Members by the key of their group; an inventory message belongs to none. */
 const byGroup = <M>(
   members: readonly M[],
   rowOf: (member: M) => GroupColumns,

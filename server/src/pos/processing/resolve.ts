@@ -65,8 +65,11 @@ export interface ProcessingContext {
   record: PosRecord;
   /** It is leased by this batch; else it is a relative of one that is (refund-group.ts). */
   inBatch: boolean;
+  /** For each line the item it was found to be. */
   items: (number | null)[];
+  /** Lines that their owner said to ignore. */
   ignored: number[];
+  /** Lines that a mapping decided now. */
   mapped: MappedLine[];
   /** The places of a sale's or an inventory message's lines in the ledger. */
   posted: Places;
@@ -280,7 +283,6 @@ export const resolveStandIns = async (
   return products;
 };
 
-/** Lines whose place is not the one where the ledger has them. */
 const misplacedOf = (before: Places, now: Places) =>
   now.flatMap((place, line) => {
     const was = before[line] ?? null;

@@ -18,6 +18,7 @@ import { type AskingKind, LIMITS, nodesWithin, RECORD_KINDS, type RecordKind } f
 /** A record within another body. */
 export interface Enclosed {
   kind: RecordKind;
+  /** The bytes of its `body` exactly as they were sent. */
   body: Buffer;
 }
 

@@ -28,8 +28,10 @@ import {
  */
 
 export interface GroupSale {
+  /** Its event id. */
   id: number;
   connection: number;
+  /** Its lines whose item and location are known. */
   lines: readonly SoldLine[];
 }
 

@@ -60,9 +60,7 @@ const WEEK_MS = 7 * DAY_MS;
 /** 1970-01-01 was a Thursday. */
 const MONDAY_TO_EPOCH_MS = 3 * DAY_MS;
 
-/** A time of day, `HH:MM`. */
 export const BEGINNING = /^([01]\d|2[0-3]):[0-5]\d$/;
-/** As `BEGINNING`, or the end of the day. */
 export const END = /^(([01]\d|2[0-3]):[0-5]\d|24:00)$/;
 
 const minutesOf = (text: string): number => Number(text.slice(0, 2)) * 60 + Number(text.slice(3));

@@ -128,7 +128,6 @@ class JsonScanner {
   private at = 0;
   private nodes = 0;
   private readonly path: (string | number)[] = [];
-  /** The open objects and lists around the next value. */
   private readonly open: Open[] = [];
 
   constructor(

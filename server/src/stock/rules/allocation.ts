@@ -20,6 +20,7 @@ export interface SoldLine {
 }
 
 export interface RefundedLine {
+  /** Index in the record's `line_items`. */
   line: number;
   item: ItemId;
   /** Positive. */

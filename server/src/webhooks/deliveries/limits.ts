@@ -54,7 +54,6 @@ export class KnownLimits {
     known.set(webhook, { limits, at });
   }
 
-  /** It was changed just now. */
   noteWebhook(webhook: Webhook): void {
     this.note(webhook.id, limitsOf(webhook));
   }

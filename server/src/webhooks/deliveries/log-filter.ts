@@ -21,6 +21,7 @@ export interface DeliveryFilter extends Omit<RecoveryFilter, 'state' | 'from' | 
   states?: readonly DeliveryState[];
   /** Made at this time or later, epoch milliseconds. */
   from?: number;
+  /** Made before this time. */
   to?: number;
   deliveryId?: string;
 }

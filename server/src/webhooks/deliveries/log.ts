@@ -4,6 +4,7 @@ import type {
   CursorPage,
   Delivery,
   DeliveryState,
+  FailureCause,
   FailureCauses,
   FilterSample,
   Page,
@@ -570,28 +571,25 @@ export const countCauses = async (
     ...filter,
     states: COUNTED.filter((state) => states?.includes(state) ?? true),
   });
-  const causes = new Map<string, { sum: CauseSum; total: number; times: [number, number] }>();
-  let oldest = Number.POSITIVE_INFINITY;
+  const causes = new Map<string, FailureCause>();
+  let from: string | null = null;
   const sums = search ? matchesAmong(db, branches, search) : await sumNewest(db, branches);
-  for await (const sum of sums) {
-    const [first, last] = [Number(sum.first), Number(sum.last)];
-    oldest = Math.min(oldest, first);
-    if (sum.error === null) continue;
-    const key = `${sum.webhook} ${sum.error}`;
-    const { total, times } = causes.get(key) ?? { total: 0, times: [first, last] };
-    times[0] = Math.min(times[0], first);
-    times[1] = Math.max(times[1], last);
-    causes.set(key, { sum, total: total + Number(sum.total), times });
+  for await (const { error, first, last, total, webhook } of sums) {
+    const [first_at, last_at] = [isoTime(Number(first)), isoTime(Number(last))];
+    if (from === null || first_at < from) from = first_at;
+    if (error === null) continue;
+    const key = `${webhook} ${error}`;
+    const named = { cause: error, webhook_id: Number(webhook) };
+    const cause = causes.get(key) ?? { ...named, count: 0, first_at, last_at };
+    causes.set(key, cause);
+    cause.count += Number(total);
+    if (first_at < cause.first_at) cause.first_at = first_at;
+    if (last_at > cause.last_at) cause.last_at = last_at;
   }
-  const data = [...causes.values()].map(({ sum, total, times }) => ({
-    cause: sum.error ?? '',
-    webhook_id: Number(sum.webhook),
-    count: total,
-    first_at: isoTime(times[0]),
-    last_at: isoTime(times[1]),
-  }));
-  data.sort((a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at));
-  return { data, meta: { searched_from: oldest === Infinity ? null : isoTime(oldest) } };
+  const data = [...causes.values()].sort(
+    (a, b) => b.count - a.count || b.last_at.localeCompare(a.last_at)
+  );
+  return { data, meta: { searched_from: from } };
 };
 
 /**

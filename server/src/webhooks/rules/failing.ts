@@ -3,6 +3,7 @@ import { HOUR_MS } from '../../runtime/text';
 
 /** A webhook row's record of how its attempts went. */
 export interface Failing {
+  /** Deliveries in a row that ended `failed`. */
   consecutiveFailures: number;
   /** Attempts that failed since the last one that succeeded. */
   failedAttempts: number;

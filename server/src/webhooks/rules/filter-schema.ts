@@ -200,7 +200,6 @@ const SHAPES: ReadonlyMap<string, Shape> = new Map([
     (value) => isType(value) || (isList(value) && isListOf(value, isType))
   ),
 ]);
-/** True for what data is not held against. */
 const isUnheld = (keyword: string): boolean => NOTES.includes(keyword) || DEFINED.includes(keyword);
 
 const at = (root: Schema, reference: unknown): unknown => {

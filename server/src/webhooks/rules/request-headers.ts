@@ -179,7 +179,6 @@ export interface HeaderProblem {
 const isName = (name: string): boolean =>
   TOKEN.test(name) && name.length <= HEADER_LIMITS.name && name !== '__proto__';
 
-/** As a message may show it. */
 const shown = (name: string): string => name.slice(0, 64).replace(/[^\x20-\x7e]/g, '?');
 
 const judgeOne = (name: string, value: string): Refusal | null => {
