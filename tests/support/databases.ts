@@ -111,7 +111,7 @@ const dropLeftovers = async (kind: 'postgres' | 'mysql'): Promise<void> => {
 
 /** What the server commits is there for everybody at once, on its disk a moment later: none is killed here. */
 const quickCommits = (name: string): string =>
-  `ALTER DATABASE ${name} SET synchronous_commit = off`;
+  `ALTER DATABASE ${name} SET synchronous_commit = ${process.env.SITE_AS_USED === '1' ? 'on' : 'off'}`;
 
 const tidied = new Set<string>();
 

@@ -19,7 +19,7 @@ const connections = {
         connection.pragma(`journal_mode = ${env('SQLITE_JOURNAL_MODE', 'WAL')}`);
         connection.pragma(`busy_timeout = ${env('SQLITE_BUSY_TIMEOUT', '50')}`);
         // What is committed outlives the process all the same, though not the machine.
-        connection.pragma('synchronous = OFF');
+        if (env('SITE_AS_USED') !== '1') connection.pragma('synchronous = OFF');
         done(null, connection);
       },
     },
