@@ -92,6 +92,16 @@ describeEach(anyServer(), 'who subscribed, remembered by two nodes', (database) 
     );
   });
 
+  it('is waited for by the answer with a new secret as well', async () => {
+    const id = await create(true);
+    const asked = performance.now();
+    const { status } = await changing.request('POST', `${CRM}/webhooks/${id}/secret`, { body: {} });
+    expect(status).toBe(200);
+    // For so long the other node may sign with the old one.
+    expect(performance.now() - asked).toBeGreaterThan(490);
+    await changing.request('DELETE', `${CRM}/webhooks/${id}`);
+  });
+
   it('is what the document service has made of it, from when that resolves', async () => {
     const id = await create(false);
     const write = (active: boolean): Promise<unknown> =>

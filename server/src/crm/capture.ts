@@ -130,7 +130,6 @@ const KEYS_OF_DELETED: Readonly<Record<string, readonly string[]>> = {
   deal: ['id', 'title'],
 };
 
-/** The parts of a record that have to be read before such a write. */
 const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => {
   if (impact.action !== 'delete') return { keys: impact.keys, tags: impact.tags };
   const keys = KEYS_OF_DELETED[watched.source.kind];
@@ -201,7 +200,6 @@ const unlinks = ({ exclusive }: WatchedRelation, value: unknown): boolean =>
   // An end that has room for one link gives up the one it had, even where one is only "connected".
   relationInput(value).replaces || (exclusive && connectedIds(value).length > 0);
 
-/** A write of the site's to CRM records; `webhooks/unit-of-work.ts`. */
 export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   /** @param compound rows may still change after their own write: a document service call does several */
   constructor(
@@ -222,7 +220,6 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     return events.length > 0 && this.isAnySubscribed(events, watched.events);
   }
 
-  /** Tracks rows that are about to be created, if that has subscribers. */
   async trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> {
     if (!(await this.isHeard(watched, impactOf(watched, 'create', null)))) return;
     const changes = this.changesOf(watched);

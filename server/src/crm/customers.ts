@@ -61,7 +61,6 @@ const fitting = (customer: SaleCustomer): SaleCustomer =>
     )
   );
 
-/** The column with the lifetime values of contacts; null: there is none. */
 const valueSource = (app: App): (ValueColumn & { kind: ValueKind }) | null => {
   const watched = getInspected(app, 'contact');
   const found = columnOf(app, watched, 'lifetime_value');
@@ -132,7 +131,6 @@ export class Customers implements CustomersService {
     return contact.id;
   }
 
-  /** The rows of a contact with its value, locked. */
   private async rowsOf({ tableName, column }: ValueColumn, contact: string) {
     const db = await this.app.db.current();
     return db

@@ -250,7 +250,6 @@ export class Database {
     return this.strapi.db.getSchemaName();
   }
 
-  /** A table's name in the text of a statement. */
   named(tableName: string): string {
     return this.schema ? `"${this.schema}".${tableName}` : tableName;
   }

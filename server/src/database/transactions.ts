@@ -13,6 +13,8 @@ interface Transaction {
   lost: Error | null;
   /** Its last error, unless it went back to before that. */
   fault: unknown;
+  /** It went back to a savepoint, perhaps one of the site's own, which knows no turns. */
+  wentBack: boolean;
   /** True if it was committed; resolves once it has ended. */
   readonly ended: Promise<boolean>;
 }
@@ -40,6 +42,7 @@ interface QueryObject {
 
 interface QueryClient {
   driverName: string;
+  on(event: 'query', listener: (query: QueryObject) => void): void;
   query(connection: unknown, statement: string | QueryObject): Promise<QueryObject>;
   _query(connection: unknown, statement: QueryObject): Promise<QueryObject>;
   acquireConnection(): Promise<unknown>;
@@ -89,6 +92,8 @@ export const noteFault = (executor: object, connection: unknown, error: unknown)
   if (isOver) transaction.lost ??= new LostTransactionError(error);
 };
 
+const GOES_BACK = /^\s*rollback\s+(?:work\s+|transaction\s+)?to\b/i;
+
 const LOCKS = /\b(?:for update|for share|lock in share mode)\b/i;
 
 /** A locking read sees what is committed now; see `readNewest`. */
@@ -125,12 +130,15 @@ const watch = (
 ): Transaction => {
   let settle = (_isCommitted: boolean): void => {};
   const ended = new Promise<boolean>((resolve) => (settle = resolve));
-  const transaction: Transaction = { ...given, trx, lost: null, fault: null, ended };
+  const state = { lost: null, fault: null, wentBack: false };
+  const transaction: Transaction = { ...given, ...state, trx, ended };
   transactions.set(trx, transaction);
   const transactor = trx as unknown as Transactor;
   const { client } = transactor;
   const isMysql = strapi.db.dialect.client === 'mysql';
   const query = client.query.bind(client);
+  // Emitted for nested transactions too, which have clients of their own.
+  client.on('query', ({ sql }) => (transaction.wentBack ||= GOES_BACK.test(sql)));
 
   client.query = async (connection, statement) => {
     const sql = typeof statement === 'string' ? statement : statement.sql;
@@ -390,6 +398,10 @@ export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
   strapi.db.dialect.client === 'mysql' && strapi.db.inTransaction()
     ? newest.run(true, work)
     : work();
+
+/** True if a part of the transaction that an executor is may have been undone. */
+export const hasGoneBack = (executor: object): boolean =>
+  Boolean(transactions.get(executor)?.wentBack);
 
 /** True if the database has rolled back the transaction that an executor is. */
 export const isLost = (executor: object): boolean => Boolean(transactions.get(executor)?.lost);

@@ -99,7 +99,6 @@ class Rows {
     return readNewest(this.strapi, () => rowsOf(this.inOrder(again)));
   }
 
-  /** The row that the host takes: the first that it finds. */
   async lockFirst(condition: Condition): Promise<WrittenRow[]> {
     const first = (lock: boolean): Promise<WrittenRow | null> => {
       const query = this.matching(condition).first();
@@ -395,7 +394,6 @@ export const isLocalized = (strapi: Core.Strapi, uid: string): boolean => {
   return pluginOptions?.i18n?.localized === true && Boolean(strapi.plugins.i18n);
 };
 
-/** The site's default language, for types that are localized. */
 export const defaultLocale = async (strapi: Core.Strapi): Promise<string> => {
   const locales = strapi.plugin('i18n').service('locales') as {
     getDefaultLocale(): Promise<string>;

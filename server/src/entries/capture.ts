@@ -116,7 +116,6 @@ async function* matching(app: App, type: EntryType, event: WriteEvent): AsyncGen
   yield* inChunks([...new Set(heard.map(({ documentId }) => documentId))]);
 }
 
-/** A write of the site's to entries; `webhooks/unit-of-work.ts`. */
 class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
   /** Rows of tracked documents: a write that names one of them needs no look. */
   private readonly rows = new Set<string>();

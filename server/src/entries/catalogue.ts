@@ -222,7 +222,6 @@ const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => ({
   ),
 });
 
-/** The events of entries; none if no type is named. */
 export const declareEntries = (types: readonly DeclaredType[]): EventMap => {
   const [first] = types;
   if (!first) return {};

@@ -68,7 +68,6 @@ const forgetOld = (app: App, now: number): Promise<void> =>
 /** Writes down how one import gets on, from its header on. */
 export class ImportTracker implements ImportWatch {
   private begin: (id: number) => void = () => undefined;
-  /** Resolves with its id once the header was read. */
   readonly started = new Promise<number>((resolve) => (this.begin = resolve));
   private id: number | null = null;
   private kept = 0;

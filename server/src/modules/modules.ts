@@ -11,7 +11,6 @@ const NAMES: Readonly<Record<ModuleId, string>> = {
   email_conversations: 'Email conversations',
 };
 
-/** A module's name on the screens. */
 export const moduleName = (id: ModuleId): string => NAMES[id];
 
 export type Switches = Partial<Record<ModuleId, boolean>>;

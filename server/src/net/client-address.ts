@@ -26,7 +26,6 @@ export const addressKey = (ip: string | undefined): string => {
     .join(':')}::/64`;
 };
 
-/** The addresses of a request, each as `addressKey` gives it. */
 export const clientAddress = (ctx: Context): ClientAddress => {
   const client = addressKey(ctx.request.ip);
   const socket = addressKey(ctx.req?.socket?.remoteAddress ?? ctx.request.ip);

@@ -71,7 +71,6 @@ export interface Sample {
 /** A feature's metrics, read from a little of the database: every node answers the same. */
 export interface MetricSource {
   metrics: readonly Metric[];
-  /** Samples by the metric's name. */
   read(app: App): Promise<Readonly<Record<string, readonly Sample[]>>>;
 }
 

@@ -65,7 +65,6 @@ interface Schema {
 interface Compared {
   /** The schema that the host created at the last boot of any node. */
   previousSchema?: Schema;
-  /** The schema of this node's content types. */
   userSchema: Schema;
 }
 

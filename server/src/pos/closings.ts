@@ -269,5 +269,4 @@ const createComparing = (app: App): DueRows<DueClosing> =>
     fault: 'closings were not compared again',
   });
 
-/** Compares closings that are due with the records that came since. */
 export const comparing = (app: App): DueRows<DueClosing> => app.part(createComparing);

@@ -14,7 +14,6 @@ export interface MappedLocation {
 export const mappedLocations = (row: Pick<ConnectionRow, 'locations'>): MappedLocation[] =>
   JSON.parse(row.locations || '[]') as MappedLocation[];
 
-/** The names of connections, deleted ones too, by their ids. */
 export const connectionNames = async (db: Db, ids: readonly number[]) => {
   const rows = await findInChunks<Pick<ConnectionRow, 'id' | 'name'>>(ids, (some) =>
     db.table(CONNECTIONS_TABLE).select('id', 'name').whereIn('id', some)

@@ -271,7 +271,6 @@ export class Queue {
     }
   }
 
-  /** The rows with these ids that are in the queue. */
   async find(db: Db, ids: readonly number[], as = (rows: Knex.QueryBuilder) => rows) {
     const found = await this.inParts<number, Row[]>(ids, (part) =>
       as(this.in(db).whereIn('id', part))

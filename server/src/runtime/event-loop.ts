@@ -61,7 +61,6 @@ interface Passes {
   failed: (error: unknown) => void;
 }
 
-/** Background work, one pass at a time. */
 export class BackgroundWork {
   private stopped = false;
   private again = false;

@@ -21,6 +21,7 @@ type Answers<Out> = (readonly [number, Out])[];
 /** A thread. After it has died the next piece of work starts another one. */
 class Thread<In, Out> {
   private worker: Worker | null;
+  private isEnded = false;
   readonly underWay = new Map<number, (answer: Out | null) => void>();
   private waiting: Batch<In>['work'] = [];
   private last = 0;
@@ -33,6 +34,7 @@ class Thread<In, Out> {
   }
 
   run(one: In): Promise<Out | null> {
+    if (this.isEnded) return Promise.resolve(null);
     return new Promise((resolve) => {
       this.last += 1;
       this.underWay.set(this.last, resolve);
@@ -42,10 +44,12 @@ class Thread<In, Out> {
   }
 
   end(): void {
+    this.isEnded = true;
     void this.worker?.terminate();
   }
 
   private handOver(): void {
+    if (this.waiting.length === 0) return;
     const worker = (this.worker ??= this.start());
     worker.ref();
     const settings = this.options.settings();
@@ -67,7 +71,11 @@ class Thread<In, Out> {
     worker.once('exit', () => {
       this.worker = null;
       this.has = '';
-      for (const number of [...this.underWay.keys()]) this.settle(number, null);
+      if (this.isEnded) this.waiting = [];
+      // Work that was never handed over goes to the next worker.
+      const kept = new Set(this.waiting.map(([number]) => number));
+      for (const number of [...this.underWay.keys()])
+        if (!kept.has(number)) this.settle(number, null);
     });
     return worker;
   }
@@ -149,7 +157,7 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private readonly underWay = new Map<number, number>();
   private waiting: Waiting<In, Out>[] = [];
   private working = 0;
-  private timer: NodeJS.Timeout | null = null;
+  private timer: NodeJS.Timeout | undefined;
 
   /**
    * @param atOnce how much may be under way at once
@@ -177,8 +185,10 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
       if (this.isStale(next.one) || next.until <= now) next.done(UNBEGUN);
       else void this.do(next);
     }
-    const [first] = this.waiting;
-    if (first) this.timer ??= setTimeout(() => this.expire(), first.one.waitMs).unref();
+    if (this.waiting.length === 0) return;
+    clearTimeout(this.timer);
+    const first = Math.min(...this.waiting.map(({ until }) => until));
+    this.timer = setTimeout(() => this.expire(), first - now).unref();
   }
 
   private async do({ one, done }: Waiting<In, Out>): Promise<void> {
@@ -203,7 +213,6 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   }
 
   private expire(): void {
-    this.timer = null;
     const now = performance.now();
     this.giveBack(({ until }) => until <= now);
     this.begin();

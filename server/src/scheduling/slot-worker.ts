@@ -352,7 +352,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       if (!isInfrastructureFault(error)) judged = { healthy: false };
     }
     const { healthy = null, tookMs = performance.now() - since } = judged;
-    this.slots.finish(lease.group, healthy, tookMs);
+    this.slots.finish(lease.group, healthy, wasPerformed ? tookMs : undefined);
     this.start();
     this.recorder.start();
     if (this.slots.busy === 0) this.recorder.expectNoMore();

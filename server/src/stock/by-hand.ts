@@ -47,7 +47,6 @@ const timeOf = (occurredAt: number | undefined): number => {
   return occurredAt ?? now;
 };
 
-/** Writes what a ledger was told and publishes what it changed. */
 export const writeAndPublish = async (tx: Tx, app: App, ledger: Ledger): Promise<void> => {
   const changes = await ledger.flush();
   await getPublisher(app).publish(await stockChangeEvents(tx, app, changes));
@@ -79,7 +78,6 @@ const itemOfLine = (line: LineRow): DocumentLine['item'] => ({
   name: line.item_name,
 });
 
-/** A line of a count, with the level before and after it. */
 const countedLine = (
   item: DocumentLine['item'],
   { quantity, effect, reason }: Pick<LineRow, 'quantity' | 'effect' | 'reason'>,
@@ -95,7 +93,6 @@ type NewDocument = Pick<DocumentRow, 'at' | 'location_id' | 'made_by'> &
 /** Documents of one kind, each with its lines of the ledger. */
 abstract class Documents<Shown> {
   protected abstract readonly kind: DocumentRow['kind'];
-  /** The document's name in a 404. */
   protected abstract readonly name: string;
 
   constructor(protected readonly app: App) {}

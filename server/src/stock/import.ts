@@ -109,7 +109,6 @@ class GivenGtins {
   private readonly skus = new Map<string, string>();
   private readonly gtins = new Map<string, string>();
 
-  /** True if an earlier row gave this row's GTIN to another item. */
   isOfOther({ sku, gtin }: ItemRowInput): boolean {
     const owner = gtin === undefined ? undefined : this.skus.get(gtinDigest(gtin));
     return owner !== undefined && owner !== sku;

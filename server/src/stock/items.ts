@@ -15,7 +15,6 @@ export const gtinDigest = (gtin: string): string =>
 
 export { skuDigest };
 
-/** The columns of a GTIN, or of none. */
 export const gtinColumns = (gtin: string | null) => ({
   gtin,
   gtin_digest: gtin === null ? null : gtinDigest(gtin),

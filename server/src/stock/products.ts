@@ -87,7 +87,6 @@ const spellings = (gtin: string): string[] => {
 export const fullGtin = (gtin: string | null): string | null =>
   gtin !== null && DIGITS.test(gtin) ? gtin.padStart(8, '0') : gtin;
 
-/** True if a product's GTIN is the one that a line names. */
 export const isSameGtin = (named: string, ofProduct: string): boolean =>
   named === ofProduct || (GTIN.test(named) && gtinKey(named) === gtinKey(ofProduct));
 
@@ -376,7 +375,6 @@ export const checkProductMapping = (app: App): void => {
 
 const own = new AsyncLocalStorage<true>();
 
-/** True if the current write to a product is the ledger's. */
 export const isOwnWrite = (): boolean => own.getStore() === true;
 
 /**

@@ -178,7 +178,7 @@ export const answerAfterOtherNodes = (app: App): void => {
   });
 };
 
-const timers = (): Slot<NodeJS.Timeout> => ({});
+const beats = (): Slot<{ timer: NodeJS.Timeout; saying: Promise<void> }> => ({});
 const followed = (): Slot<FollowedFacts> => ({});
 
 /** At the start: a node of the site says what it is, and goes on saying it; a command reads what the site says. */
@@ -195,19 +195,21 @@ export const prepareNodes = async (app: App): Promise<void> => {
     .pluck('id');
   await rowsOf(app).whereIn('id', gone).delete();
   const timer = setInterval(() => {
-    say(app, false).catch((error: unknown) =>
-      app.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`)
-    );
+    beat.saying = say(app, false).catch((error: unknown) => {
+      app.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`);
+    });
   }, SAY_EVERY_MS);
-  app.part(timers).value = timer.unref();
+  const beat = { timer: timer.unref(), saying: Promise.resolve() };
+  app.part(beats).value = beat;
 };
 
 /** A node that stops in order says so; what it said last stays. */
 export const leaveNodes = async (app: App): Promise<void> => {
-  const timer = app.part(timers).value;
-  if (!timer) return;
-  clearInterval(timer);
-  delete app.part(timers).value;
+  const beat = app.part(beats).value;
+  if (!beat) return;
+  clearInterval(beat.timer);
+  delete app.part(beats).value;
+  await beat.saying;
   // A database that is away must not keep a site from stopping.
   await say(app, true).catch(() => {});
 };

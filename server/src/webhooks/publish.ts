@@ -3,7 +3,7 @@ import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
 import { bytesInStatement } from '../database/connection';
 import type { Tx } from '../database/db';
 import type { FollowUp } from '../database/dialects/shared';
-import { inTurn } from '../database/transactions';
+import { hasGoneBack, inTurn } from '../database/transactions';
 import type { SentEvent } from '../hooks';
 import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
@@ -237,7 +237,10 @@ const leaseNew = (
   tx.onCommit(() => {
     clearTimeout(late);
     const isLate = store.now() > first.at + LEASE_MS / 2;
-    room.take(isLate ? [] : kept.map((one) => leasedFrom(tx, one, ids.get(one.deliveryId) ?? 0)));
+    if (isLate) return room.take([]);
+    const leased = kept.map((one) => leasedFrom(tx, one, ids.get(one.deliveryId) ?? 0));
+    if (!hasGoneBack(tx.knex)) return room.take(leased);
+    void store.stillLeased(leased).then(room.take, giveBack);
   });
 };
 

@@ -185,6 +185,9 @@ const UNANNOUNCED_MS = 5;
 /** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 250;
 
+/** More than a site has: so many kinds of writes have their subscribers in memory. */
+const KINDS_OF_WRITES = 500;
+
 /** When something was read of webhooks. */
 export interface Mark {
   /** The revision of this process's webhooks when the query started. */
@@ -215,7 +218,7 @@ export class Subscribers {
    * Threads that send look at it as well.
    */
   readonly changes = new Int32Array(new SharedArrayBuffer(4));
-  /** By their events; as many as a site has kinds of writes. */
+  /** By their events. */
   private readonly queries = new Map<string, SubscriptionQuery>();
 
   constructor(private readonly app: App) {}
@@ -265,6 +268,8 @@ export class Subscribers {
     const recalled = this.recall(events);
     if (recalled || !this.isTrusted) return recalled;
     const query = this.queryApart(events);
+    // A site may make up names of events.
+    if (this.queries.size >= KINDS_OF_WRITES) this.queries.clear();
     this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
     return query;
   }

@@ -8,7 +8,6 @@ import type { App } from '../app';
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
 
-/** Records of one type that changed, by document id. */
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
 
 /**
@@ -38,7 +37,6 @@ export abstract class UnitOfWork<Type, Change> {
     return (await this.subscriptions(of)).isAnySubscribed(events);
   }
 
-  /** The tracked changes of one type, by document id. */
   changesOf(type: Type): Map<string, Change> {
     const changes = this.changes.get(type) ?? new Map<string, Change>();
     this.changes.set(type, changes);

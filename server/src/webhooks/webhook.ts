@@ -136,7 +136,6 @@ export const spellOf = (row: Pick<WebhookRow, 'attempted' | 'unwell_since'>): Sp
   unwellSince: row.unwell_since === null ? null : Number(row.unwell_since),
 });
 
-/** A webhook as the management routes show it. */
 export const toManaged = (row: WebhookRow, health: Health): ManagedWebhook => ({
   ...toWebhook(row),
   header_names: headerNames(row),

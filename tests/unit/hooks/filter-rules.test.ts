@@ -88,6 +88,14 @@ describe('the other filters', () => {
     expect(() => requestRules.accept(returned, handed)).toThrow(/left out/);
   });
 
+  it('request_args: a header without a text is refused here, and numbers become text', () => {
+    const handed = requestRules.prepare(request as RequestFilterValue);
+    const withHeader = (value: unknown) => ({ args: { url: 'https://a', headers: { A: value } } });
+    expect(() => requestRules.accept(withHeader(Object.create(null)), handed)).toThrow(TypeError);
+    expect(requestRules.accept(withHeader(5), handed).args.headers).toEqual({ A: '5' });
+    expect(requestRules.accept(withHeader(null), handed).args.headers).toEqual({ A: null });
+  });
+
   it('events: no map is left out; days: only a number above 0', () => {
     for (const wrong of [null, [], 'x', 5]) {
       expect(() => eventsRules.accept(wrong, {})).toThrow(/instead of the map/);

@@ -75,6 +75,22 @@ describe('lanes', () => {
     expect(await patient).toEqual({ ok: true });
   });
 
+  it('give back each as soon as it has waited too long, whichever came first', async () => {
+    const { give } = startLanes(1);
+    void give(1);
+    const given: string[] = [];
+    const back = (name: string, waitMs: number) => give(2, { waitMs }).then(() => given.push(name));
+    const long = back('long', 400);
+    await sleep(100);
+    const [longer, short] = [back('longer', 400), back('short', 20)];
+    await Promise.race([long, short]);
+    expect(given).toEqual(['short']);
+    await long;
+    // The one that came a moment later is not held for as long again.
+    await Promise.race([longer, sleep(300)]);
+    expect(given).toEqual(['short', 'long', 'longer']);
+  });
+
   it('give back what waits behind a piece that ended ill, and leave other lanes alone', async () => {
     const { begun, end, give } = startLanes(2);
     const first = give(1, { atOnce: 1 });

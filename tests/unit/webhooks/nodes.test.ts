@@ -1,4 +1,12 @@
-import { type AddressFacts, judgeNodes, type NodeRow } from '../../../server/src/webhooks/nodes';
+import type { App } from '../../../server/src/app';
+import {
+  type AddressFacts,
+  judgeNodes,
+  leaveNodes,
+  type NodeRow,
+  prepareNodes,
+} from '../../../server/src/webhooks/nodes';
+import { subscribersOf } from '../../../server/src/webhooks/subscriptions';
 
 const SECOND = 1000;
 const NOW = 100 * SECOND;
@@ -67,4 +75,55 @@ it('in a copied database nodes of the original say nothing', () => {
     expect(judgeNodes([original, own], 'copy', NOW)).toEqual({ ...develop, from: 'running' });
   }
   expect(judgeNodes([original], 'copy', NOW)).toBeNull();
+});
+
+describe('a node that stops', () => {
+  it('says so last, also where it is just saying that it runs', async () => {
+    const said: NodeRow[] = [];
+    let slowly: Promise<void> = Promise.resolve();
+    const rows = {
+      insert: (row: NodeRow) => ({
+        onConflict: () => ({
+          merge: async () => {
+            await slowly;
+            said.push(row);
+          },
+        }),
+      }),
+      where: () => rows,
+      orWhereNotNull: () => rows,
+      pluck: async () => [],
+      whereIn: () => ({ delete: async () => 0 }),
+    };
+    const parts = new Map<unknown, unknown>();
+    const app = {
+      part(make: (app: unknown) => unknown) {
+        if (!parts.has(make)) parts.set(make, make(app));
+        return parts.get(make);
+      },
+      options: { webhooks: { allowPrivateNetworks: false } },
+      strapi: { config: { get: () => undefined } },
+      site: { instance: 'site' },
+      clock: { now: () => NOW, sync: async () => {} },
+      db: { pool: { table: () => rows } },
+    } as unknown as App;
+    jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick'] });
+    let finish = (): void => {};
+    try {
+      await prepareNodes(app);
+      slowly = new Promise((resolve) => (finish = resolve));
+      jest.advanceTimersByTime(60 * SECOND);
+    } finally {
+      jest.useRealTimers();
+    }
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    slowly = Promise.resolve();
+    const left = leaveNodes(app);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    finish();
+    await left;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(said.map(({ stopped_at: at }) => at).at(-1)).toBe(NOW);
+    expect(subscribersOf(app).isTrusted).toBe(false);
+  });
 });

@@ -140,7 +140,6 @@ const readAttribute = (shape: AttributeShape, value: unknown): unknown => {
   }
 };
 
-/** @throws whatever a computed field's function throws. */
 const valueOf = ({ path, type, attribute, shape, compute }: MappedField, entry: Entry): unknown => {
   const kept = attribute && shape ? (entry[attribute] ?? null) : null;
   const value = compute

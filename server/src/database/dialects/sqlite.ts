@@ -21,7 +21,6 @@ const isOpenTransaction = (executor: Executor): executor is Knex.Transaction => 
 /** So many rows have a statement of their own; a table's are prepared once, so they are only two. */
 const CHUNK = 100;
 
-/** Inserts rows one by one, or a hundred at once. */
 const insertRows = (executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]) => {
   const values = rows.map((row) => valuesOf(target, row));
   const isChunk = rows.length === CHUNK;

@@ -94,7 +94,6 @@ interface EntryChange {
   readonly changed?: readonly string[];
 }
 
-/** One document before and after one business change. */
 export interface DocumentChange {
   readonly shape: Shape;
   readonly draftAndPublish: boolean;

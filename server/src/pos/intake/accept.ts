@@ -77,7 +77,6 @@ type PlacedLine = StaleLine & { place: Place | null };
 /** A submission whose id is new, and where its goods are; frozen at acceptance. */
 interface Candidate {
   submission: Submission;
-  /** The connection's map, read once. */
   mapped: readonly MappedLocation[];
   /** null: it names a location that is not mapped, or (a refund) names none. */
   locationId: number | null;

@@ -43,7 +43,6 @@ export const schemaInvalid = (
   { field, message }: BodyIssue
 ): Refusal => new Refusal('schema_invalid', message, { field, schema: schemaId(kind) });
 
-/** The answer to a refusal, without its headers. */
 export const answerOfRefusal = ({ code, message, details }: Refusal) => ({
   status: ERROR_STATUS[code],
   body: { ok: false as const, code, message, ...details },

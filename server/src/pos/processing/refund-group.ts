@@ -345,7 +345,6 @@ export class RefundGroup {
   private readonly isNewMoney: boolean;
   /** The goods of the batch by itself; null if the relatives are settled with it. */
   private goods: SettledGoods | null = null;
-  /** The money of the batch by itself; null as above. */
   private money: PricedMembers | null = null;
 
   /**
@@ -416,7 +415,6 @@ export class RefundGroup {
     );
   }
 
-  /** Shares the goods of the group's sales out, and settles its refunds. */
   settleGoods(): SettledGoods & { refunds: readonly ContextOf<RefundRecord>[] } {
     const members = [...this.batch, ...this.settledRelatives];
     const refunds = members.filter(isRefund);

@@ -69,7 +69,6 @@ export interface ProcessingContext {
   items: (number | null)[];
   /** Lines that their owner said to ignore. */
   ignored: number[];
-  /** Lines that a mapping decided now. */
   mapped: MappedLine[];
   /** The places of a sale's or an inventory message's lines in the ledger. */
   posted: Places;
@@ -94,7 +93,6 @@ export const isRefund = (work: ProcessingContext): work is ContextOf<RefundRecor
 export const isStocktake = ({ record }: ProcessingContext): boolean =>
   record.kind === 'inventory' && record.mode === 'absolute';
 
-/** The places of the lines, as far as item and location are known. */
 export const placesOf = ({ items, locationId }: ProcessingContext): Places =>
   items.map((item) =>
     item === null || locationId === null ? null : { item, location: locationId }
@@ -459,7 +457,6 @@ export const itemWaitsOf = (work: ProcessingContext): Wait[] =>
     return kind === 'gtin' || gtin === null ? [wait] : [wait, otherWait(gtinDigest(gtin))];
   });
 
-/** The wait of a record with an unknown location. */
 export const locationWaitOf = ({ record, connection, ignored }: ProcessingContext): Wait => {
   const id = Number(connection.id);
   const { locationRef } = record;

@@ -131,7 +131,6 @@ const describeSchemaErrors = (kind: EventKind, errors: readonly ErrorObject[]): 
   return { field, message: `${field} ${ruleOf(field, error)}` };
 };
 
-/** The record that a kind's body is read as. */
 export type RecordOf<K extends EventKind> = Extract<PosRecord | ClosingRecord, { kind: K }>;
 
 type NamedText = readonly [field: string, text: string | undefined];

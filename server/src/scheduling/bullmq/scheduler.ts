@@ -408,7 +408,6 @@ interface Served {
   worker?: Worker;
 }
 
-/** The tickets of one kind of work, which this node may work on itself. */
 class TicketedWork {
   readonly queue: Queue;
   readonly tickets: Tickets;

@@ -193,7 +193,6 @@ export interface Posting {
 
 /** A movement that the ledger has to append for a refund, at the refund's effective time. */
 export interface PostingDifference extends Posting {
-  /** The `reason` for `applyMovement`. */
   reason: PostingReason | null;
 }
 

@@ -29,7 +29,6 @@ export const bytesOfAttempt = (attempt: LoggedAttempt): number =>
 
 const rows = (db: Db) => db.table(ATTEMPTS_TABLE);
 
-/** Removes the attempts in the middle of deliveries that have had many. */
 const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void> => {
   const found = (await rows(db)
     .select('id', 'delivery_id')

@@ -164,7 +164,6 @@ export class DeliveryChanges {
     await this.app.db.retrying((tx) => this.store.queue.settle(tx, outcomes));
   }
 
-  /** The events of deliveries that are parked. */
   async parkedEvents(): Promise<string[]> {
     const parked = this.store
       .places(await this.app.db.current())

@@ -31,7 +31,7 @@ const limitsOf = (row: Omit<LimitsRow, 'paused_until'> & Partial<LimitsRow>): We
 
 /** How long an answer is good for, in milliseconds: so long another node may not know of a change. */
 const FRESH_MS = 1000;
-/** So many are remembered before old ones are forgotten. */
+/** If more are remembered, old ones are forgotten, once in that time. */
 const MANY = 5000;
 
 const NO_LIMITS = limitsOf({ rate_per_second: null, concurrency: null, ordering: 'none' });
@@ -42,13 +42,16 @@ const NO_LIMITS = limitsOf({ rate_per_second: null, concurrency: null, ordering:
  */
 export class KnownLimits {
   private readonly known = new Map<number, { limits: WebhookLimits; at: number }>();
+  private sweptAt = 0;
 
   constructor(private readonly app: App) {}
 
   /** @param at when it was read, by `performance.now()` */
   note(webhook: number, limits: WebhookLimits, at = performance.now()): void {
     const { known } = this;
-    if (known.size >= MANY && !known.has(webhook)) {
+    // A look may note more than that at once, all of them new.
+    if (known.size >= MANY && at - this.sweptAt > FRESH_MS) {
+      this.sweptAt = at;
       for (const [id, { at: then }] of known) if (at - then > FRESH_MS) known.delete(id);
     }
     known.set(webhook, { limits, at });

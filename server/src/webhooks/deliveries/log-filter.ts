@@ -73,7 +73,6 @@ export interface Branch {
   rows(): Knex.QueryBuilder;
   /** Columns to order its rows by before the time, although they are the same in all of them. */
   orderedBy: readonly string[];
-  /** The column of the webhook. */
   webhook: 'webhook_id' | 'group_id';
 }
 
@@ -227,7 +226,6 @@ class Branches {
       .where({ section, ...(webhook !== undefined && { group_id: webhook }) });
   }
 
-  /** A branch for each cause in a section, and one for what has none. */
   private async causesOf(section: number): Promise<Branch[]> {
     const { cause, event } = this.filter;
     const rows = () => {

@@ -122,6 +122,19 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     );
   }
 
+  /** Finds which of these leases the queue has; after a rollback an id may be given again. */
+  async stillLeased(leases: readonly LeasedDelivery[]): Promise<LeasedDelivery[]> {
+    const ids = leases.map(({ id }) => id);
+    const { pool } = this.app.db;
+    const rows = await pool.byIds<{ id: unknown; owner: string }>(
+      DELIVERY_QUEUE_TABLE,
+      'id, owner',
+      ids
+    );
+    const owners = new Map(rows.map(({ id, owner }) => [Number(id), owner]));
+    return leases.filter(({ id, owner }) => owners.get(id) === owner);
+  }
+
   /** Epoch milliseconds, by the database's clock. */
   now(): number {
     return this.queue.now();
@@ -177,7 +190,6 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     return (await this.rows(db).where({ id }).first(PLACED_COLUMNS)) as PlacedRow | undefined;
   }
 
-  /** A delivery as the queue has it, at its place. */
   queued(row: PlacedRow, group = Number(row.webhook_id)) {
     const { status, tries } = row;
     const isEnded = status === 'failed' || (status === 'sent' && row.is_test);

@@ -288,6 +288,7 @@ export class WebhooksService {
     await this.app.db.retrying(() =>
       documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data })
     );
+    await awaitOtherNodes(this.app);
     return { secret };
   }
 

@@ -38,7 +38,6 @@ export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | un
 const waitingItems = (db: Db, recovery: number): Knex.QueryBuilder =>
   recoveryItems(db).where({ recovery_id: recovery, state: 'waiting' });
 
-/** Items of a recovery and a webhook that wait, the oldest first. */
 const waitingOf = async (db: Db, recovery: number, webhook: number, limit: number) =>
   (await waitingItems(db, recovery)
     .where({ webhook_id: webhook })
@@ -63,7 +62,6 @@ const waitingWebhooks = (db: Db, recovery: number): Knex.QueryBuilder => {
   return db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]).orderBy('w.id');
 };
 
-/** A webhook, there or gone, of which items wait; null: there is none. */
 const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
   const row = (await waitingItems(db, recovery).first('webhook_id')) as
     Pick<RecoveryItemRow, 'webhook_id'> | undefined;
@@ -264,7 +262,6 @@ export class RecoveryHandler implements GroupHandler {
     });
   }
 
-  /** The ids of those webhooks, of a query for `w`, that are sent to now. */
   private async served(webhooks: Knex.QueryBuilder): Promise<number[]> {
     const ids = (await webhooks
       .where('w.active', true)

@@ -9,6 +9,7 @@ import {
   openNode,
 } from '../../net/http-client';
 import type { Laned } from '../../runtime/threads';
+import { redactText } from '../../runtime/text';
 import type { LoggedAttempt } from '../deliveries/attempts';
 import {
   hideEchoes,
@@ -108,7 +109,8 @@ export class Poster {
         manual,
         error: unlocked ? cause : 'secret_unavailable',
         duration_ms: Math.round(outcome.durationMs),
-        url,
+        // A hook may have put a password into it.
+        url: url.includes('@') ? redactText(url) : url,
         request_headers: JSON.stringify(redactHeaders(headers, Object.keys(own))),
         ...columnsOf(outcome, own),
       },
