@@ -131,6 +131,7 @@ export class Customers implements CustomersService {
     return contact.id;
   }
 
+  /** The rows of a contact with its value, locked. */
   private async rowsOf({ tableName, column }: ValueColumn, contact: string) {
     const db = await this.app.db.current();
     return db

@@ -14,7 +14,7 @@ interface Transaction {
   /** Its last error, unless it went back to before that. */
   fault: unknown;
   /** It went back to a savepoint, perhaps one of the site's own, which knows no turns. */
-  wentBack: boolean;
+  wentBack?: boolean;
   /** True if it was committed; resolves once it has ended. */
   readonly ended: Promise<boolean>;
 }
@@ -130,8 +130,7 @@ const watch = (
 ): Transaction => {
   let settle = (_isCommitted: boolean): void => {};
   const ended = new Promise<boolean>((resolve) => (settle = resolve));
-  const state = { lost: null, fault: null, wentBack: false };
-  const transaction: Transaction = { ...given, ...state, trx, ended };
+  const transaction: Transaction = { ...given, trx, lost: null, fault: null, ended };
   transactions.set(trx, transaction);
   const transactor = trx as unknown as Transactor;
   const { client } = transactor;
@@ -154,7 +153,7 @@ const watch = (
       if (sql === 'COMMIT;' && command === 'ROLLBACK') {
         throw new LostTransactionError(transaction.fault);
       }
-      if (/^ROLLBACK TO /i.test(sql)) transaction.fault = null;
+      if (GOES_BACK.test(sql)) transaction.fault = null;
       return answer;
     } catch (error) {
       noteFault(trx, connection, error);

@@ -53,6 +53,7 @@ export const paginationMeta = (
 
 export const offsetOf = ({ page, per_page }: PageRequest): number => (page - 1) * per_page;
 
+/** Counts the rows of a query, at most `COUNT_LIMIT + 1` of them. */
 export const countUpToLimit = (db: Db, query: Knex.QueryBuilder): Promise<number> => {
   const some = query.clone().clearSelect().clearOrder().select(db.raw('1 as one'));
   return countOf(db.from(some.limit(COUNT_LIMIT + 1)));

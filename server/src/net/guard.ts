@@ -213,7 +213,6 @@ export interface PrivateAddressPolicy {
 }
 
 export interface PrivateAddressFacts {
-  /** The option `webhooks.allowPrivateNetworks`. */
   option: boolean | readonly string[];
   nodeEnv: GivenNodeEnv;
   /** The site runs under `strapi develop`. */

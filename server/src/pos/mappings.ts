@@ -128,7 +128,6 @@ export interface Wait {
   /** `other`: nothing that an owner maps, such as the second name of a line, or a refund's sale. */
   kind: MappingKind | 'other';
   value: string | null;
-  /** Its row of the mapping inbox. */
   inbox: string | null;
   pieces: number;
 }

@@ -158,6 +158,7 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private waiting: Waiting<In, Out>[] = [];
   private working = 0;
   private timer: NodeJS.Timeout | undefined;
+  private expiresAt = Number.POSITIVE_INFINITY;
 
   /**
    * @param atOnce how much may be under way at once
@@ -185,10 +186,15 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
       if (this.isStale(next.one) || next.until <= now) next.done(UNBEGUN);
       else void this.do(next);
     }
-    if (this.waiting.length === 0) return;
+    const newest = this.waiting.at(-1);
+    if (newest) this.expireAt(newest.until);
+  }
+
+  private expireAt(until: number): void {
+    if (until >= this.expiresAt) return;
     clearTimeout(this.timer);
-    const first = Math.min(...this.waiting.map(({ until }) => until));
-    this.timer = setTimeout(() => this.expire(), first - now).unref();
+    this.expiresAt = until;
+    this.timer = setTimeout(() => this.expire(), until - performance.now()).unref();
   }
 
   private async do({ one, done }: Waiting<In, Out>): Promise<void> {
@@ -215,6 +221,8 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private expire(): void {
     const now = performance.now();
     this.giveBack(({ until }) => until <= now);
+    this.expiresAt = Number.POSITIVE_INFINITY;
+    this.expireAt(Math.min(...this.waiting.map(({ until }) => until)));
     this.begin();
   }
 

@@ -25,7 +25,6 @@ import type { App, Slot } from '../app';
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
   attributes: {
-    /** The process, by a random name. */
     name: { type: 'string' },
     /** `AddressFacts` as JSON. */
     facts: { type: 'text' },

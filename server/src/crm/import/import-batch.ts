@@ -330,6 +330,7 @@ export class ContactBatch {
     });
   }
 
+  /** Imports rows one by one, each in a transaction of its own. */
   private async importEach(rows: readonly ImportRow[]): Promise<void> {
     for (const row of rows) {
       try {

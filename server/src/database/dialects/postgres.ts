@@ -35,7 +35,6 @@ const insertOfOne = (target: InsertTarget, row: InsertedRow): Statement => ({
   bindings: valuesOf(target, row),
 });
 
-/** PostgreSQL's numbers of types of texts. */
 const TEXT_TYPES: Readonly<Record<string, number>> = { text: 25, 'character varying': 1043 };
 
 const HEADER_BYTES = 20;

@@ -38,7 +38,6 @@ export interface GroupSale {
 export interface GroupRefund extends RefundToShare {
   /** The connection's only location, for a refund that has to stand alone; null if it has several. */
   onlyLocation: LocationId | null;
-  /** `graceIsOver` at the time of settling. */
   graceOver: boolean;
   /** Its owner said not to wait for its sale. */
   accepted: boolean;
@@ -161,7 +160,6 @@ export interface PricedRefund {
   /** null: neither the refund names one nor is its sale known. */
   currency: string | null;
   amount: bigint;
-  /** The sale that it was found to be of. */
   sale: number | null;
   pieces: ReturnedPieces[];
 }

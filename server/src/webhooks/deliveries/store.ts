@@ -125,12 +125,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   /** Finds which of these leases the queue has; after a rollback an id may be given again. */
   async stillLeased(leases: readonly LeasedDelivery[]): Promise<LeasedDelivery[]> {
     const ids = leases.map(({ id }) => id);
-    const { pool } = this.app.db;
-    const rows = await pool.byIds<{ id: unknown; owner: string }>(
-      DELIVERY_QUEUE_TABLE,
-      'id, owner',
-      ids
-    );
+    const rows = await this.app.db.pool.byIds<Lease>(DELIVERY_QUEUE_TABLE, 'id, owner', ids);
     const owners = new Map(rows.map(({ id, owner }) => [Number(id), owner]));
     return leases.filter(({ id, owner }) => owners.get(id) === owner);
   }

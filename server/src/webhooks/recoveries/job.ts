@@ -62,6 +62,7 @@ const waitingWebhooks = (db: Db, recovery: number): Knex.QueryBuilder => {
   return db.table(`${WEBHOOKS_TABLE} as w`).whereRaw('(?) IS NOT NULL', [first]).orderBy('w.id');
 };
 
+/** A webhook, there or gone, of which items wait; null: there is none. */
 const anyWaitingWebhook = async (db: Db, recovery: number): Promise<number | null> => {
   const row = (await waitingItems(db, recovery).first('webhook_id')) as
     Pick<RecoveryItemRow, 'webhook_id'> | undefined;
