@@ -80,14 +80,14 @@ describe('lanes', () => {
     void give(1);
     const given: string[] = [];
     const back = (name: string, waitMs: number) => give(2, { waitMs }).then(() => given.push(name));
-    const long = back('long', 400);
+    const long = back('long', 2000);
     await sleep(100);
-    const [longer, short] = [back('longer', 400), back('short', 20)];
+    const [longer, short] = [back('longer', 2000), back('short', 20)];
     await Promise.race([long, short]);
     expect(given).toEqual(['short']);
     await long;
     // The one that came a moment later is not held for as long again.
-    await Promise.race([longer, sleep(300)]);
+    await Promise.race([longer, sleep(1000)]);
     expect(given).toEqual(['short', 'long', 'longer']);
   });
 
