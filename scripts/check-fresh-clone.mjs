@@ -1,4 +1,4 @@
-// What somebody sees who has cloned the repository and nothing else: the first lines of `npm test`, all
+// The view of someone who has cloned the repository and nothing else: the first lines of `npm test`, all
 // of `npm start` (the site, the receiver's page with an event on it, the till), and how the commands
 // that need an install say so. The clone lies where no node_modules is in it or above it.
 // Usage: node scripts/check-fresh-clone.mjs [--adopt]
@@ -18,7 +18,7 @@ const READY_MS = 600_000;
 const FIRST_LINE_MS = 60_000;
 const MODULES = 'node_modules';
 const PLUGIN = 'dist';
-/** Where the programs of a fresh clone put what else they build. */
+/** Other folders that the programs of a fresh clone build into. */
 const BUILT = ['playground/dist', 'playground/build', 'playground/.env'];
 
 const { values: options } = parseArgs({ options: { adopt: { type: 'boolean' } } });
@@ -46,7 +46,7 @@ const makeClone = () => {
 };
 
 /**
- * Where SQLite's driver cannot be loaded it is compiled. With fewer optimizations that takes two fifths of the
+ * If SQLite's driver cannot be loaded, it is compiled. With fewer optimizations that takes two fifths of the
  * time, and the driver is some fifth slower within SQLite.
  */
 const COMPILERS = {
@@ -66,7 +66,7 @@ const watch = async (command, env, milliseconds, condition) => {
   }
 };
 
-/** Whether a program has said something; throws where it ended without. */
+/** True if a program has printed a text; throws if it ended without. */
 const hasSaid = (program, text) => {
   if (program.output().includes(text)) return true;
   if (program.exited()) throw new Error(`it ended before it said "${text}"`);
@@ -78,8 +78,8 @@ const isAnswered = async (url, holds) => {
   return answer?.ok === true && holds(await answer.text());
 };
 
-/** Those that install by themselves, or need nothing that is installed. */
-const WORKS_WITHOUT = /^(start|test(:.+)?|demo:events|prepublishOnly)$/;
+/** Scripts that install by themselves, or need nothing that is installed. */
+const WORKS_WITHOUT = /^(start|test(:.+)?|demo:events|prepublishOnly|postpack)$/;
 
 /**
  * The commands that install nothing say in one line what to run. Their lines are run as `npm run --silent`
@@ -143,7 +143,7 @@ const adoptModules = () =>
     fs.writeFileSync(list, text);
   });
 
-/** What a clone of the last commit built is this checkout's, too, if nothing in it differs. */
+/** If nothing differs from the last commit, its clone's build is also this checkout's. */
 const isUnchanged = () => mustRun('git', '-C', ROOT, 'status', '--porcelain') === '';
 
 const adoptPlugin = () => {

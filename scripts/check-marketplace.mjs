@@ -1,5 +1,5 @@
-// What Strapi's marketplace and npm ask of a plugin, beside what `strapi-plugin verify` looks at: part of
-// `npm run verify`. Wants the build in dist.
+// Checks the rules of Strapi's marketplace and npm that `strapi-plugin verify` leaves out: part of
+// `npm run verify`. Needs the build in dist.
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';

@@ -1,4 +1,4 @@
-// What a newcomer does who has nothing but the packed tarball and the pages in it: a new TypeScript
+// Follows a newcomer with nothing but the packed tarball and the pages in it: a new TypeScript
 // project and a new JavaScript project are made as Strapi's own command makes them, the README's
 // blocks are run in them as they stand, and four people do what they came for: the site's owner (a
 // signed event arrives and verifies), a shop (a sale moves stock), an integrator (the package's own
@@ -61,9 +61,8 @@ const step = async (name, work) => {
 /** A project that has the package and what the pages say to add, in the words of `tasks`. */
 const settle = async (project, extension) => {
   const pages = pagesOf(project);
-  projects.addEntries(project, pages.toAdd('README.md', extension));
   projects.addEntries(project, pages.toAdd('docs/install.md', extension));
-  projects.shell(pages.toRun('README.md', 'make a key'), project);
+  projects.shell(pages.toRun('docs/install.md', 'make a key'), project);
   const sitePort = await programs.freePort();
   const url = `http://localhost:${sitePort}`;
   projects.setEnvironment(project, { PORT: sitePort, PUBLIC_URL: url });
@@ -77,7 +76,7 @@ const mustSay = (site, text, holds = true) => {
 
 const startSite = ({ project, sitePort }, command) => sites.startSite(command, project, sitePort);
 
-/** What comes of the plugin that the author has made, on the site that is started with it. */
+/** Checks the author's plugin on a site that is started with it. */
 const asAuthor = async (person, site, command, isGenuine) => {
   const before = await tasks.eventNames(person);
   const receiver = await tasks.awaitPlugin(person, isGenuine);
@@ -113,8 +112,9 @@ const everybodyElse = async (newcomer, command, line, language) => {
   return { site, person, isGenuine: webhook.isGenuine };
 };
 
-/** Both lines of the README: what builds, and what starts. */
-const production = ({ pages }) => pages.toRun('README.md', 'build and start').trim().split('\n');
+/** Both lines of the page: what builds, and what starts. */
+const production = ({ pages }) =>
+  pages.toRun('docs/install.md', 'build and start').trim().split('\n');
 
 const mustServePanel = async (url) => {
   const page = await fetch(`${url}/admin`);
@@ -179,7 +179,7 @@ const inJavaScript = async (project) => {
   });
 };
 
-/** What goes wrong between steps counts as one, and ends nothing but this. */
+/** An error between steps counts as one failed step, and ends only this attempt. */
 const attempt = async (work) => {
   try {
     await work();
@@ -199,7 +199,7 @@ const installed = await step(`new projects of Strapi ${strapi} with the packed t
   projects.install(created.typescript, tarball, readme);
   return created;
 });
-/** What a site may have for itself: the plugin is installed beside each. */
+/** Packages that a site may have already: the plugin is installed next to each. */
 const BESIDE = [
   ['bullmq@5', 'ioredis@5'],
   ['bullmq@6', 'ioredis@6'],

@@ -45,7 +45,7 @@ const mailgunSignature = () => {
   return { timestamp, token, signature };
 };
 
-/** What the mail provider would post: signed as Mailgun signs. */
+/** A request of the mail provider, signed as Mailgun signs. */
 const mailEvent = (event, recipient, campaignId, more = {}) =>
   call(
     'POST',

@@ -1,6 +1,6 @@
 // The last step of `npm run build`: what strapi-plugin makes twice is packed once, and declarations that
 // nobody can import are not packed at all. Half of the package's size was that. The file that threads run
-// comes beside the server half.
+// is placed next to the server half.
 import fs from 'node:fs';
 import path from 'node:path';
 import { buildSync } from 'esbuild';

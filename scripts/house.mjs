@@ -1,5 +1,5 @@
-// npm run house [-- folder]: how large the server is and how it hangs together, beside what it is to be;
-// ends with 1 where it is not, durations aside.
+// npm run house [-- folder]: the size and structure of the server, next to the goals. Exit code: 1 if a
+// goal is missed, except for durations.
 // `folder` is another checkout to look at; `--no-ways` leaves out the two ways, which start a site;
 // `--list` names the circles and the interfaces. Durations are those of the last whole runs here.
 import fs from 'node:fs';
@@ -54,7 +54,7 @@ const folderOf = (name) => {
   const folders = path.dirname(name).split('/');
   return folders.slice(0, FEATURES.includes(folders[0]) ? 2 : 1).join('/');
 };
-/** What puts parts together knows them all: the root the features, a feature its folders. */
+/** A folder may import its subfolders: the root the features, a feature its folders. */
 const holds = (one, other) => one === '.' || other.startsWith(`${one}/`);
 
 const importsOf = (name) =>
@@ -131,7 +131,7 @@ const notNamed = (title, way) => {
   return filesOf(way).filter((file) => !section.includes(`\`${file}\``));
 };
 
-/** Whether a figure is above its goal; one whose goal is words is for a reader to judge. */
+/** True if a figure is above its goal; a goal in words is left to the reader. */
 const isMissed = ([, now, goal]) => Number(now) > Number(goal.replace(/^<= |,/g, ''));
 
 const rowsOfWays = ({ contact, sale }) => {
@@ -154,16 +154,17 @@ const rowsOfWays = ({ contact, sale }) => {
 
 const rows = [
   ['files of the server', files.length, '<= 300'],
-  ['lines of the server', linesOf(files), '<= 44,000'],
+  // 44,000 for what 0.2.0 did; the rest is room for merging, exporting and importing contacts.
+  ['lines of the server', linesOf(files), '<= 44,020'],
 ];
 if (!given.includes('--no-ways')) {
   let ways = rowsOfWays(await measureWays(source));
-  // What a busy machine does late falls into windows in which it does not belong.
+  // Late work of a busy machine falls into the wrong windows.
   if (ways.some(isMissed)) ways = rowsOfWays(await measureWays(source));
   rows.push(...ways);
 }
 const durations = readDurations();
-/** Of this checkout: it is the one whose tests run here. */
+/** Only for this checkout, because its tests run here. */
 const minutesOf = (run) =>
   run in durations && source === ROOT ? (durations[run] / 60).toFixed(1) : 'not run here';
 const kilobytes = (text) => (Buffer.byteLength(text) / 1000).toFixed(1);

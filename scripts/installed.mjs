@@ -1,4 +1,4 @@
-// What needs node_modules runs this first: on a fresh clone it says what to do instead of
+// Scripts that need node_modules run this first: on a fresh clone it says what to do instead of
 // "eslint: not found".
 import fs from 'node:fs';
 import path from 'node:path';

@@ -1,14 +1,16 @@
-// Pictures of every page of the admin panel, light and dark, into docs/screens.
+// Pictures of every screen of the admin panel, light and dark, into docs/screens. lib/screens.mjs lists
+// them.
 //
-// Runs a playground of its own (ports 1391 and 4491, data in .tmp/screens) and fills it first:
-//   node scripts/screenshots.mjs            all pages
-//   node scripts/screenshots.mjs webhooks   pages whose name contains the word
+// Runs a separate playground (ports 1391 and 4491, data in .tmp/screens) and fills it first:
+//   node scripts/screenshots.mjs            all screens; pictures of others are removed
+//   node scripts/screenshots.mjs webhooks   screens whose name contains the word
 import { fork } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { launchBrowser, signIn } from './lib/browser.mjs';
 import { ROOT } from './lib/paths.mjs';
 import { adminClient, seedScreens, startReceivers } from './lib/screens-data.mjs';
+import { addressOf, SCREENS } from './lib/screens.mjs';
 
 const DATA = path.join(ROOT, '.tmp/screens');
 const TARGET = path.join(ROOT, 'docs/screens');
@@ -23,6 +25,7 @@ const startPlayground = async () => {
       ...{ PORT, RECEIVER_PORT: '4491', PLAYGROUND_DATA: DATA },
       // It is filled with what the pictures show.
       PLAYGROUND_SHOP: 'empty',
+      SWITCHBOARD_WEBHOOKS: JSON.stringify({ journalDays: 7 }),
     },
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   });
@@ -33,33 +36,18 @@ const startPlayground = async () => {
   return child;
 };
 
-const pagesOf = async (call, { good, bad }) => {
-  const first = async (route) => (await call('GET', route))[0]?.id;
-  const failed = await first(`/switchboard/webhooks/${bad.id}/deliveries?state=failing,failed`);
-  const events = await call('GET', '/switchboard/pos-events');
-  const levels = await call('GET', '/switchboard/levels');
-  const plugin = '/admin/plugins/switchboard';
-  const byState = (state) => events.find((event) => event.state === state)?.id;
+/** Ids of the rows that screens show one of. */
+const idsOf = async (call, { good, bad, late, imported }) => {
+  const first = async (route, isIt = () => true) =>
+    (await call('GET', `/switchboard/${route}`)).find(isIt)?.id;
   return {
-    home: '/admin',
-    overview: `${plugin}/overview`,
-    deliveries: `${plugin}/deliveries`,
-    webhooks: `${plugin}/webhooks`,
-    'webhook-create': `${plugin}/webhooks/create`,
-    'webhook-deliveries': `${plugin}/webhooks/${good.id}`,
-    'webhook-settings': `${plugin}/webhooks/${bad.id}?tab=settings`,
-    'webhook-delivery': `${plugin}/webhooks/${bad.id}?delivery=${failed}`,
-    connections: `${plugin}/connections`,
-    'connection-create': `${plugin}/connections/create`,
-    connection: `${plugin}/connections/${await first('/switchboard/connections')}`,
-    events: `${plugin}/events`,
-    'event-waiting': `${plugin}/events/${byState('needs_mapping')}`,
-    'event-held': `${plugin}/events/${byState('held')}`,
-    stock: `${plugin}/stock`,
-    'stock-level': `${plugin}/stock/levels/${levels.find(({ sku }) => sku === 'BOWL-BLUE')?.id}`,
-    modules: '/admin/settings/switchboard/modules',
-    'application-passwords': '/admin/settings/switchboard/application-passwords',
-    'mapped-types': '/admin/settings/switchboard/mapped-types',
+    ...{ good: good.id, bad: bad.id, late: late.id, imported: imported.id },
+    failed: await first(`webhooks/${bad.id}/deliveries?state=failing,failed`),
+    till: await first('connections', ({ name }) => name === 'Front counter'),
+    waiting: await first('pos-events?state=needs_mapping'),
+    held: await first('pos-events?state=held'),
+    item: await first('items', ({ sku }) => sku === 'BOWL-BLUE'),
+    level: await first('levels?sku=BOWL-BLUE'),
   };
 };
 
@@ -69,21 +57,37 @@ const closeAnnouncement = async (page) => {
   await button.click({ timeout: 5000 }).catch(() => undefined);
 };
 
-const takeAll = async (browser, login, pages) => {
+const take = async (page, screens, ids = {}) => {
   for (const colorScheme of ['light', 'dark']) {
-    const page = await signIn(browser, siteUrl, login, { colorScheme, deviceScaleFactor: 1 });
-    await closeAnnouncement(page);
-    for (const [name, address] of Object.entries(pages)) {
-      if (!name.includes(wanted)) continue;
-      // The home page shows the plugin's widgets below the host's own.
-      await page.setViewportSize({ width: 1440, height: name === 'home' ? 1700 : 900 });
-      await page.goto(address);
+    await page.emulateMedia({ colorScheme });
+    for (const screen of screens) {
+      const file = `${screen.name}-${colorScheme}.png`;
+      await page.setViewportSize({ width: 1440, height: screen.height ?? 900 });
+      await page.goto(addressOf(screen, ids));
       await page.waitForLoadState('networkidle');
+      await screen.prepare?.(page);
       await page.waitForTimeout(800);
-      await page.screenshot({ path: path.join(TARGET, `${name}-${colorScheme}.png`) });
-      console.log(`${name}-${colorScheme}.png`);
+      await page.screenshot({ path: path.join(TARGET, file) });
+      console.log(file);
     }
-    await page.context().close();
+  }
+};
+
+/** A playground starts with a webhook and a till. */
+const removeFirstRows = async (call) => {
+  for (const kind of ['webhooks', 'connections']) {
+    for (const { id } of await call('GET', `/switchboard/${kind}`)) {
+      await call('DELETE', `/switchboard/${kind}/${id}`);
+    }
+  }
+};
+
+/** Pictures of screens that are no longer there, or have another name. */
+const removeOthers = () => {
+  const names = SCREENS.map(({ name }) => name);
+  for (const file of fs.readdirSync(TARGET)) {
+    const [, name] = /^(.+)-(?:light|dark)\.png$/.exec(file) ?? [];
+    if (name && !names.includes(name)) fs.rmSync(path.join(TARGET, file));
   }
 };
 
@@ -97,9 +101,20 @@ const main = async () => {
       fs.readFileSync(path.join(DATA, 'playground.json'), 'utf8')
     );
     const call = await adminClient(siteUrl, login);
-    const webhooks = await seedScreens(call, { siteUrl, apiToken, receivers });
+    await removeFirstRows(call);
+    // One login for all: the host allows few in a row.
+    const page = await signIn(browser, siteUrl, login, { deviceScaleFactor: 1 });
+    await closeAnnouncement(page);
+    const screens = SCREENS.filter(({ name }) => name.includes(wanted));
+    await take(
+      page,
+      screens.filter(({ isFirst }) => isFirst)
+    );
+    const shown = await seedScreens(call, { siteUrl, apiToken, receivers });
     await new Promise((resolve) => setTimeout(resolve, 3000));
-    await takeAll(browser, login, await pagesOf(call, webhooks));
+    const rest = screens.filter(({ isFirst }) => !isFirst);
+    await take(page, rest, await idsOf(call, shown));
+    if (wanted === '') removeOthers();
   } finally {
     await browser.close();
     receivers.close();

@@ -81,7 +81,7 @@ const PORTS = [
   { what: 'the site', variable: 'PORT', port: PORT },
   { what: 'the receiver', variable: 'RECEIVER_PORT', port: RECEIVER_PORT },
 ];
-// Where nobody chose, the till's page goes elsewhere by itself: other playgrounds may run.
+// Without a chosen port, the till's page finds a free one: other playgrounds may run.
 if (TILL_PORT !== undefined) {
   PORTS.push({ what: 'the till', variable: 'TILL_PORT', port: Number(TILL_PORT) });
 }
@@ -107,7 +107,7 @@ const startTill = async (apiToken) => {
   return till.message;
 };
 
-/** Where the tour on the overview page finds what it links to; without this file there is no tour. */
+/** Writes the links of the tour on the overview page; without this file there is no tour. */
 const writeTour = ({ hasWeek, startedAt }, tillPage) => {
   const file = path.join(PUBLIC, 'playground-tour.json');
   if (!hasWeek) return fs.rmSync(file, { force: true });

@@ -19,7 +19,7 @@ const SUITES = ['unit', 'api', 'e2e'];
  * their registries, and tests of the soak boot many sites each and take their time.
  */
 const ASKED_FOR = ['samples', 'soak'];
-/** Elsewhere for a second run beside this one. */
+/** Set it for a second run at the same time. */
 const RESULTS = process.env.TEST_RESULTS ?? path.join(SCRATCH, 'results');
 const REQUIRE_ALL = process.env.REQUIRE_ALL === '1';
 /** How long jest may take to go away once its results are written. */
@@ -32,7 +32,7 @@ const forwarded = chosen.length > 0 ? given.slice(1) : given;
 
 /**
  * Twice as many as there are cores, because a quarter of the time goes by until something is due; but no more
- * sites than a machine has memory for and databases like beside each other.
+ * sites than a machine has memory for and databases can serve at the same time.
  */
 const WORKERS = Number(process.env.TEST_WORKERS) || Math.min(2 * os.availableParallelism(), 5);
 
@@ -41,7 +41,7 @@ const SUITE_ARGS = {
   api: [`--maxWorkers=${WORKERS}`, '--testTimeout=60000'],
   e2e: [`--maxWorkers=${WORKERS}`, '--testTimeout=120000'],
   samples: [`--maxWorkers=${WORKERS}`, '--testTimeout=20000'],
-  // One at a time: the host cuts a request off after five minutes, which a large import beside
+  // One at a time: the host cuts a request off after five minutes, which a large import next to
   // other work may need.
   soak: ['--runInBand', '--testTimeout=120000'],
 };
@@ -89,7 +89,7 @@ const runSuite = (suite, env) =>
     fs.rmSync(output, { force: true });
     const args = [
       '--experimental-vm-modules',
-      // Each test file loads its modules anew: many objects, most of them for a short time.
+      // Each test file loads its own modules: many objects, most of them for a short time.
       '--max-semi-space-size=32',
       '--disable-warning=ExperimentalWarning',
       path.join(ROOT, 'node_modules/jest/bin/jest.js'),
@@ -178,7 +178,7 @@ const main = async () => {
   const needsBuild =
     (REQUIRE_ALL && forwarded.length === 0 && suites.some((s) => s !== 'unit')) ||
     (suites.includes('e2e') && findChromium() !== undefined);
-  // Beside the tests of units, which take the sources.
+  // At the same time as the unit tests, which take the sources.
   const building = needsBuild ? buildPluginWhenStale() : Promise.resolve();
   // It is awaited, and fails the run, before what needs it.
   building.catch(() => {});

@@ -17,12 +17,12 @@ const IDLE_WINDOWS = 4;
 const WINDOW_MS = 1500;
 
 const GROUND = ['runtime', 'config', 'observability', 'secrets', 'hooks', 'modules', 'database'];
-/** Of `net`, what makes the attempt itself is no ground. */
+/** Files of `net` that make the attempt do not count as ground. */
 const ATTEMPT = /^(guard|http-client|.*transport.*)\.ts$/;
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Whether nobody opens this file twice to follow an event. */
+/** True if the file belongs to the ground, which a reader learns once. */
 export const isGround = (file) => {
   const [folder, name] = path.relative('server/src', file).split('/');
   if (folder === 'net') return !ATTEMPT.test(name);
@@ -66,7 +66,7 @@ export const measureWays = async (source = ROOT) => {
   const receiver = await support('receiver').startReceiver();
   const site = await support('site').startSite({
     database: 'sqlite',
-    // What a thread would do is seen in the site's own.
+    // Without threads, their work is traced in the site's own process.
     options: { webhooks: { threads: 0 } },
   });
   try {
@@ -117,7 +117,7 @@ export const measureWays = async (source = ROOT) => {
   }
 };
 
-/** What a way comes to: files outside the ground, their functions, files of the ground. */
+/** Sums of a way: files outside the ground, their functions, files of the ground. */
 export const sumOf = (way) => {
   const files = [...new Set(way.map(({ file }) => file))];
   return {

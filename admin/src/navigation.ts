@@ -19,7 +19,7 @@ export interface NavigationGroup {
   entries: readonly NavigationEntry[];
 }
 
-/** The groups of the plugin's menu entry (ARCHITECTURE.md#layout). */
+/** The groups of the plugin's menu entry (ARCHITECTURE.md#layout); records are added by `useRecordLists`. */
 export const NAVIGATION: readonly NavigationGroup[] = [
   {
     label: 'nav.start',
@@ -32,7 +32,7 @@ export const NAVIGATION: readonly NavigationGroup[] = [
     ],
   },
   {
-    label: 'nav.outgoing',
+    label: 'nav.webhooks',
     entries: [
       { path: 'webhooks', label: 'nav.webhooks', actions: ['webhooks.read'], module: 'webhooks' },
       {
@@ -41,19 +41,22 @@ export const NAVIGATION: readonly NavigationGroup[] = [
         actions: ['webhooks.read'],
         module: 'webhooks',
       },
-      { path: 'imports', label: 'nav.import', actions: ['stock.import', 'crm.import'] },
     ],
   },
   {
-    label: 'nav.tills',
+    label: 'nav.shop',
     feature: 'pos',
     entries: [
-      { path: 'connections', label: 'nav.connections', actions: ['connections.read'] },
-      { path: 'days', label: 'nav.days', actions: ['sales.read'] },
-      { path: 'events', label: 'nav.records', actions: ['pos-events.read'] },
-      { path: 'mapping', label: 'nav.mapping', actions: ['mapping.manage'] },
+      { path: 'sales', label: 'nav.sales', actions: ['sales.read'] },
+      { path: 'tills', label: 'nav.tills', actions: ['connections.read'] },
+      { path: 'records', label: 'nav.tillRecords', actions: ['pos-events.read'] },
+      { path: 'unmapped', label: 'nav.unmapped', actions: ['mapping.manage'] },
       { path: 'stock', label: 'nav.stock', actions: ['stock.read'] },
     ],
+  },
+  {
+    label: 'nav.data',
+    entries: [{ path: 'import', label: 'nav.import', actions: ['stock.import', 'crm.import'] }],
   },
 ];
 

@@ -7,13 +7,13 @@ const COMMAND = 'switchboard copy-host-webhooks';
 
 const usage = `Usage, in the folder of a Strapi site: switchboard copy-host-webhooks [--json]
 
-Makes an inactive webhook here of each of Strapi's own (Settings > Webhooks): its name, address, events
-and headers, those of server.webhooks.defaultHeaders included. It says which events have no counterpart,
-what a receiver will find changed, and each new secret, once. Strapi's own stay as they are. One that is
-here already, by its name and address, is left alone, so it may be run again.
+Copies each of Strapi's built-in webhooks (Settings > Webhooks) to an inactive webhook of Switchboard:
+name, address, events and headers, including server.webhooks.defaultHeaders. Lists events without a
+counterpart, changes for receivers, and each new secret, once. The built-in webhooks stay unchanged. You
+can run it again: webhooks with the same name and address are not copied twice.
 
-Events of entries have counterparts once sources.entries names a type, those of files once sources.media
-is true. A webhook none of whose events has one is skipped.
+Events of entries have counterparts if sources.entries names a type, events of files if sources.media is
+true. A webhook without any counterpart is skipped.
 
   --json   print { "copied", "present", "skipped", "refused", "changes" }
 
@@ -43,23 +43,23 @@ const describeCopied = (one) => [
 const describe = ({ copied, present, skipped, refused, changes }) => {
   const lines = [
     ...copied.flatMap(describeCopied),
-    ...present.map((one) => `there already as webhook ${one.id}: ${described(one)}`),
+    ...present.map((one) => `already copied as webhook ${one.id}: ${described(one)}`),
     ...skipped.flatMap((one) => [
       `skipped: ${described(one)}: none of its events has a counterpart`,
       ...events(one.no_counterpart),
     ]),
     ...refused.map((one) => `could not be copied: ${described(one)}: ${one.reason}`),
   ];
-  if (lines.length === 0) return 'The host has no webhooks of its own.';
+  if (lines.length === 0) return 'The site has no built-in webhooks.';
   if (copied.length === 0) return lines.join('\n');
   return [
     ...lines,
     '',
-    'What a receiver will find changed:',
+    'Changes for receivers:',
     ...changes.map((change) => `- ${change}`),
     '',
-    'The copies are off, and their secrets are not printed again. Switch each on when its receiver is',
-    "ready, and Strapi's own off then: until that is done, what happens is posted twice.",
+    'The copies are off, and their secrets are not printed again. When a receiver is ready, switch its copy',
+    'on and the built-in webhook off. While both are on, each event is sent twice.',
   ].join('\n');
 };
 
@@ -73,7 +73,7 @@ const run = ({ json = false }, output) =>
   });
 
 module.exports = {
-  summary: "make inactive webhooks of Strapi's own",
+  summary: "copy Strapi's built-in webhooks, switched off",
   usage,
   options: {},
   run,

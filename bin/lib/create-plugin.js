@@ -9,14 +9,13 @@ const TEMPLATE = path.join(__dirname, '../plugin-template');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard create-plugin <name> [--json]
 
-Writes src/plugins/<name>: a plugin of the site with two events of its own, their schemas and examples,
-and a service that sends them. It needs no build. It says which lines go into config/plugins, and
-overwrites nothing.
+Writes src/plugins/<name>: a local plugin that declares two events, with schemas and examples, and a
+service that sends them. It needs no build. Prints the lines to add to config/plugins. Overwrites nothing.
 
   <name>   words in lower case with hyphens between, such as loyalty or gift-cards; at most 50 characters
   --json   print { "name", "folder", "files", "events", "config": { "file", "lines" } }
 
-Ends with 0, or with 2 where it could not run: the name is not valid, or the folder is there already.
+Exit code: 0, or 2 if it could not run: the name is not valid, or the folder exists.
 `;
 
 /** The host's rule for the name of a plugin. */
@@ -83,7 +82,7 @@ const write = (folder, name) => {
     fs.mkdirSync(folder);
   } catch (error) {
     if (error.code !== 'EEXIST') throw error;
-    throw new Error(`${COMMAND}: src/plugins/${name} is there already; nothing was written`);
+    throw new Error(`${COMMAND}: src/plugins/${name} already exists; nothing was written`);
   }
   const files = templateFiles();
   let events = [];
@@ -144,18 +143,18 @@ const run = ({ name, json = false }, output) => {
       '',
       ...describeConfig(config),
       '',
-      'Start the site again. The events can be chosen in a webhook then, and this sends one:',
+      'Restart the site. You can then choose the events in a webhook. To send one:',
       '',
       `  await strapi.plugin('${name}').service('events').itemAdded({ id: '1', label: 'First' });`,
       '',
-      `What they say is in ${folder}/server: begin with ${first}.`,
+      `The events are declared in ${folder}/server. Start with ${first}.`,
     ].join('\n')
   );
   return 0;
 };
 
 module.exports = {
-  summary: 'write a plugin of the site with two events of its own',
+  summary: 'write a local plugin that declares two events',
   usage,
   argument: 'name',
   options: {},

@@ -45,7 +45,9 @@ const examineDatabase = async (strapi, doctor) => {
     await within(DATABASE_ANSWERS_WITHIN_MS, connect(strapi));
   } catch (error) {
     const message = `the database does not answer: ${firstLine(error)}`;
-    return [fail('database', message, 'start it, or mend config/database and its environment')];
+    return [
+      fail('database', message, 'start it, or fix config/database and its environment variables'),
+    ];
   }
   const client = strapi.db.dialect.client;
   const answers = {
@@ -67,7 +69,7 @@ const examine = async () => {
       .split('\n')
       .map((line) => line.trim())
       .join(' ');
-    return [fail('site', `the site cannot be loaded: ${message}`, 'mend what it names')];
+    return [fail('site', `the site cannot be loaded: ${message}`, 'fix the named problem')];
   }
   if (!strapi.plugins.switchboard) {
     const message = 'the plugin switchboard is not on in this site';

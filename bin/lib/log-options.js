@@ -28,10 +28,10 @@ const usage = `  --webhook ID         of this webhook
   --cause CAUSE        why it failed, such as timeout or http_500
   --subject-type TYPE  about a contact, tag, company, deal, task or campaign
   --subject-id ID      about the record with this id
-  --from TIME          made then or later, such as 2030-01-31T09:15:00Z
-  --to TIME            made before
+  --from TIME          created at this time or later, such as 2030-01-31T09:15:00Z
+  --to TIME            created before this time
   --q TEXT             in a delivery's id, its record's label or its cause
-  --recovery ID        what this recovery was to send`;
+  --recovery ID        deliveries of this recovery`;
 
 const oneOf = (name, value, allowed) => {
   if (value === undefined || allowed.includes(value)) return;

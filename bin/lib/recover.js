@@ -7,11 +7,11 @@ const { withSite } = require('./site');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard recover [filters] [--yes] [--detach] [--json]
 
-Sends failing and failed deliveries again, those that match the filters, the oldest first, with the same
-ids and bytes. Without --yes it only lists them.
+Resends failing and failed deliveries that match the filters, oldest first, with the same ids and bytes.
+Without --yes it only lists them.
 
 ${logUsage}
-  --id ID              this delivery, by either of its ids; may be given up to 500 times
+  --id ID              this delivery, by either of its ids; at most 500 times
   --yes                send them again, and wait until each had an attempt
   --detach             with --yes: do not wait; the site's processes do it
   --json               print the preview, or with --yes the recovery, as the routes answer them
@@ -30,7 +30,7 @@ const IDS_AT_MOST = 500;
 const ID = /^([1-9]\d{0,8}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
 
 const readIds = (ids) => {
-  if (ids.length > IDS_AT_MOST) throw new Error(`${COMMAND}: --id is given up to 500 times`);
+  if (ids.length > IDS_AT_MOST) throw new Error(`${COMMAND}: --id is given more than 500 times`);
   const wrong = ids.find((id) => !ID.test(id));
   if (wrong !== undefined)
     throw new Error(`${COMMAND}: --id must be the id of a delivery, not "${wrong}"`);
@@ -78,7 +78,7 @@ const readCauses = async (call, { id, failed }) => {
 
 const SILENT_MS = 30_000;
 const STANDS_STILL =
-  'It stands still. What belongs to a webhook that is off or paused waits until that is on again; Ctrl+C leaves the rest to the processes of the site.';
+  'No progress. Deliveries of a webhook that is off or paused wait until it is on again. Press Ctrl+C to leave the rest to the site.';
 
 const waitForEnd = async (call, started, output) => {
   let said = '';

@@ -4,16 +4,16 @@ const { withSite } = require('./site');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard stock rebuild [--mend] [--json]
 
-Works every stock level out anew from the ledger and reports where the stored one differs.
+Recalculates every stock level from the ledger and lists stored levels that differ.
 
-  --mend   set the stored levels right
+  --mend   fix the stored levels
   --json   print { "levels", "differences": [{ "sku", "location", "quantity", "should_be" }], "mended" }
 
-Ends with 0 where there is no difference (left), 1 where there is one, 2 where it could not run.
+Exit code: 0 if no difference is left, 1 if there are differences, 2 if it could not run.
 `;
 
 const describe = ({ sku, location, quantity, should_be: right }, mended) =>
-  `${sku} at ${location}: is ${quantity}, should be ${right}${mended ? ' (mended)' : ''}`;
+  `${sku} at ${location}: is ${quantity}, should be ${right}${mended ? ' (fixed)' : ''}`;
 
 const run = ({ mend = false, json = false }, output) =>
   withSite(async (strapi) => {
@@ -22,7 +22,7 @@ const run = ({ mend = false, json = false }, output) =>
     const service = strapi.service('plugin::switchboard.stock-rebuild');
     if (!service)
       throw new Error(
-        'This site does without tills and stock: features.pos is false in its options.'
+        'Tills and stock are off on this site: features.pos is false in its options.'
       );
     const { levels, differences } = await service.rebuild({ mend });
     const mended = mend && differences.length > 0;
@@ -35,7 +35,7 @@ const run = ({ mend = false, json = false }, output) =>
   });
 
 module.exports = {
-  summary: 'work every stock level out anew from the ledger and report differences',
+  summary: 'recalculate every stock level from the ledger and list differences',
   usage,
   options: { mend: { type: 'boolean' } },
   run,

@@ -6,15 +6,15 @@ const { drop, inspect } = require('./traces');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard uninstall [--drop [--yes]] [--json]
 
-Says what the plugin has put into the site's database. Stop the site first, and keep a copy.
+Lists what the plugin has in the site's database. Stop the site first, and make a backup.
 
   --drop   remove it; asks first, and only "yes" on standard input confirms
   --yes    with --drop: do not ask
   --json   print { "dropped", "tables": [{ "name", "rows" }], "permissions", "settings", "role", "left" }
 
-Ends with 0 when it has said or removed everything, 1 when it was not confirmed, 2 where it could
-not run. Run it before "npm uninstall strapi-plugin-switchboard", with which the command goes; the
-plugin may be on or off.
+Exit code: 0 if everything was listed or removed, 1 if it was not confirmed, 2 if it could not run. Run
+it before "npm uninstall strapi-plugin-switchboard", which removes this command. The plugin may be on or
+off.
 `;
 
 const LEFT = [
@@ -42,7 +42,7 @@ const leftOf = ({ role }) => [
 
 /** Asks on standard error, so that standard output stays the result's. */
 const isConfirmed = async (plan, output) => {
-  output.complain(`This is removed for ever:\n${describe(plan).join('\n')}`);
+  output.complain(`This will be removed permanently:\n${describe(plan).join('\n')}`);
   process.stderr.write('Type "yes" to remove it: ');
   return readsYes(process.stdin);
 };
@@ -61,7 +61,7 @@ const run = ({ drop: wanted = false, yes = false, json = false }, output) =>
       else output.result(lines.join('\n'));
       return code;
     };
-    if (isEmpty(plan)) return finish(false, ['Nothing of Switchboard is in this database.'], 0);
+    if (isEmpty(plan)) return finish(false, ['This database has no data of Switchboard.'], 0);
     if (!wanted) {
       const lines = [
         'Nothing was removed. "switchboard uninstall --drop" would remove:',
@@ -79,14 +79,14 @@ const run = ({ drop: wanted = false, yes = false, json = false }, output) =>
       ...describe(plan),
       'Left:',
       ...leftOf(plan).map((line) => `  ${line}`),
-      'Now, before the site starts again (it would make the tables anew, empty), take switchboard',
-      'out of config/plugins and run: npm uninstall strapi-plugin-switchboard',
+      'Before you start the site again (it would create the tables again, empty), remove switchboard',
+      'from config/plugins and run: npm uninstall strapi-plugin-switchboard',
     ];
     return finish(true, lines, 0);
   });
 
 module.exports = {
-  summary: 'say what the plugin has in the database and, with --drop, remove it',
+  summary: 'list what the plugin has in the database and, with --drop, remove it',
   usage,
   options: { drop: { type: 'boolean' }, yes: { type: 'boolean' } },
   run,

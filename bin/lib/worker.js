@@ -7,19 +7,20 @@ const { wholeNumber } = require('./whole-number');
 const usage = `Usage, in the folder of a Strapi site: switchboard worker [--only webhooks|pos] [--concurrency N]
        [--health-port N] [--health-host H]
 
-Loads the site without its HTTP server and does its work until it is stopped: sends what is due to
-webhooks and applies what tills have sent, whatever webhooks.dispatch and pos.process say.
+Loads the site without its HTTP server and works until it is stopped: sends due deliveries and applies
+till records, whatever webhooks.dispatch and pos.process are set to.
 
   --only webhooks   send only
   --only pos        apply only
-  --concurrency N   attempts under way at once, instead of webhooks.concurrency (1 to 1000)
+  --concurrency N   max. concurrent requests, instead of webhooks.concurrency (1 to 1000)
   --health-port N   answer GET /health on this port: 200 while it works, 503 while it starts and stops
-  --health-host H   the address it listens on for that, instead of 127.0.0.1; 0.0.0.0 for all of them
-  --json            print what it says to standard error, and { "serves", "started_at", "stopped_at" }
+  --health-host H   listen address for GET /health, instead of 127.0.0.1; 0.0.0.0 for all
+  --json            print messages to standard error, and { "serves", "started_at", "stopped_at" }
                     at its end
 
-SIGTERM and SIGINT stop it: it takes no more work, ends what it has begun, and ends with 0. It ends
-with 2 where it could not start.
+SIGTERM and SIGINT stop it: it finishes current work and takes no more.
+
+Exit code: 0 if it was stopped, 2 if it could not start.
 `;
 
 const KINDS = ['webhooks', 'pos'];
@@ -53,9 +54,7 @@ const served = (strapi, wanted) => {
   const hasTills = strapi.config.get('plugin::switchboard')?.features?.pos !== false;
   const serves = wanted.filter((kind) => kind !== 'pos' || hasTills);
   if (serves.length === 0)
-    throw new Error(
-      'This site does without tills and stock: features.pos is false in its options.'
-    );
+    throw new Error('Tills and stock are off on this site: features.pos is false in its options.');
   return serves;
 };
 
@@ -142,7 +141,7 @@ const run = async (values, output) => {
 };
 
 module.exports = {
-  summary: 'send to webhooks and apply what tills send, in a process of its own',
+  summary: 'send deliveries and apply till records in a separate process',
   usage,
   options: {
     only: { type: 'string' },

@@ -1,53 +1,35 @@
-// What the menu of the site has. A test compares it with the pages that there are.
+// The menu of the site. A page has one name: its first heading.
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const page = (text, file) => ({ text, link: `/${file}` });
+const DOCS = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
+
+/** The title of a page of docs/, named without its extension. */
+export const titleOf = (file) =>
+  /^# (.+)$/m.exec(fs.readFileSync(path.join(DOCS, `${file}.md`), 'utf8'))[1];
+
+const group = (text, ...files) => ({
+  text,
+  items: files.map((file) => ({ text: titleOf(file), link: `/${file}` })),
+});
 
 export const sidebar = [
-  {
-    text: 'Begin',
-    items: [
-      page('Installing', 'install'),
-      page('Options', 'options'),
-      page('Commands', 'commands'),
-      page('Testing locally', 'local-testing'),
-      page('Troubleshooting', 'troubleshooting'),
-      page('Compared with others', 'comparison'),
-    ],
-  },
-  {
-    text: 'Events out',
-    items: [
-      page('Receiving webhooks', 'receivers'),
-      page('Every event', 'events'),
-      page('Automation tools', 'automation-tools'),
-      page('The CRM', 'crm'),
-      page('Any content type', 'any-content-type'),
-      page('E-mail', 'email'),
-      page('From Strapi’s built-in webhooks', 'from-strapi-webhooks'),
-      page('From a WordPress CRM', 'from-wordpress'),
-      page('For plugin developers', 'plugin-developers'),
-      page('Management API', 'management-api'),
-      page('The contract', 'contract-webhooks'),
-    ],
-  },
-  {
-    text: 'Tills in',
-    items: [page('Connecting a till', 'tills'), page('The contract', 'contract-pos')],
-  },
-  {
-    text: 'Keeping a site',
-    items: [
-      page('Operations', 'operations'),
-      page('Monitoring', 'monitoring'),
-      page('Scaling', 'scaling'),
-      page('Reliability', 'reliability'),
-      page('Performance', 'performance'),
-      page('Docker and compose', 'docker'),
-      page('Strapi Cloud', 'strapi-cloud'),
-      page('Security model', 'security'),
-      page('Privacy', 'privacy'),
-      page('Switching off and uninstalling', 'uninstall'),
-    ],
-  },
-  { text: 'Why it is so', items: [page('Decisions', 'decisions/README')] },
+  group('Start', 'install', 'options', 'commands', 'local-testing', 'troubleshooting'),
+  group('Using it', 'contacts', 'shop'),
+  group(
+    'Events out',
+    ...['receivers', 'events', 'automation-tools', 'crm', 'any-content-type', 'email'],
+    ...['from-strapi-webhooks', 'from-wordpress', 'plugin-developers', 'management-api'],
+    'contract-webhooks'
+  ),
+  group('Tills in', 'tills', 'contract-pos'),
+  group(
+    'Running a site',
+    ...['operations', 'alerts', 'monitoring', 'resending', 'logs', 'limits', 'databases'],
+    ...['sending', 'several-nodes', 'private-addresses', 'proxy', 'keys', 'retention', 'backup'],
+    ...['upgrading', 'features', 'scaling', 'reliability', 'performance', 'docker'],
+    ...['strapi-cloud', 'security', 'privacy', 'uninstall']
+  ),
+  group('About Switchboard', 'comparison', 'changelog', 'decisions/README'),
 ];

@@ -10,7 +10,7 @@ export default ({ env }: Core.Config.Shared.ConfigParams) => ({
     enabled: true,
     // A site that installed the package from npm leaves this line out.
     resolve: path.resolve(SITE, '..'),
-    // Every option is optional. Those that are commented out show their defaults; docs/operations.md
+    // Every option is optional. Those that are commented out show their defaults; docs/options.md
     // describes them all. A wrong one stops the boot with a message that names it.
     config: {
       webhooks: {

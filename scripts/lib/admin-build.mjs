@@ -16,7 +16,7 @@ const filesBelow = (place) => {
     .flatMap((name) => filesBelow(path.join(place, name)));
 };
 
-/** What the panel is made of: the plugin's admin half, the site's files, the host's version. */
+/** Sources of the panel: the plugin's admin half, the site's files, the host's version. */
 const fingerprint = () => {
   const hash = crypto.createHash('sha256');
   const places = [

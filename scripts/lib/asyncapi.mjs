@@ -22,7 +22,7 @@ const HEADERS = {
     'X-Service-Timestamp': {
       type: 'string',
       pattern: '^[0-9]+$',
-      description: 'Unix seconds at which this try was signed.',
+      description: 'Unix seconds at which this attempt was signed.',
     },
     'X-Service-Signature': {
       type: 'string',
@@ -32,7 +32,7 @@ const HEADERS = {
     'X-Service-Signature-Previous': {
       type: 'string',
       pattern: '^sha256=[0-9a-f]{64}$',
-      description: 'The same under the old secret, while it is replaced with an overlap.',
+      description: 'Signature with the old secret, while it is replaced with an overlap.',
     },
     'X-Service-Replayed': {
       type: 'string',
@@ -43,7 +43,7 @@ const HEADERS = {
     'webhook-timestamp': {
       type: 'string',
       pattern: '^[0-9]+$',
-      description: 'Standard Webhooks: Unix seconds at which this try was signed.',
+      description: 'Standard Webhooks: Unix seconds at which this attempt was signed.',
     },
     'webhook-signature': {
       type: 'string',
@@ -66,12 +66,12 @@ const inlined = (schema) => {
   return walk(rest);
 };
 
-/** What a thin payload keeps; server/src/webhooks/publish.ts says the same of data. */
+/** Keys that a thin payload keeps; server/src/webhooks/publish.ts says the same of data. */
 const KEPT = /^(?:id|changed|source|type)$|_ids?$/;
 
 const isObject = (node) => typeof node === 'object' && node !== null && !Array.isArray(node);
 
-/** Whether what a schema describes may be an object, or a list of them. */
+/** True if a schema may describe an object, or a list of them. */
 const mayBeContainer = (schema) =>
   [schema.type].flat().some((type) => type === undefined || /^(object|array)$/.test(type));
 

@@ -1,7 +1,7 @@
-/** What a changeset says, without its front matter. */
+/** The text of a changeset, without its front matter. */
 export const textOf = (changeset) => changeset.replace(/^---\n[\s\S]*?\n---\n/, '').trim();
 
-/** What each text says under each heading, in the order in which the headings first come; '' is none. */
+/** The parts of all texts by heading, in the order in which the headings first appear; '' is none. */
 const byHeading = (texts) => {
   const sections = new Map([['', []]]);
   for (const text of texts) {
@@ -30,7 +30,7 @@ const joined = (bodies) =>
  * @param {string} version
  * @param {string[]} texts
  * @returns {string}
- * @throws Error where the changelog has no version yet, or this one already
+ * @throws Error if the changelog has no version yet, or this one already
  */
 export const withRelease = (changelog, version, texts) => {
   const first = changelog.search(/^## /m);

@@ -7,8 +7,8 @@ import { mustRun } from './run.mjs';
 const read = (file) => JSON.parse(fs.readFileSync(file, 'utf8'));
 
 /**
- * Runs Changesets on the plugin alone, and returns its package.json as that leaves it. Where there
- * are workspaces, Changesets takes the root for no package; the client for tills has the plugin's
+ * Runs Changesets on the plugin alone, and returns its package.json as that leaves it. With
+ * workspaces, Changesets does not treat the root as a package; the client for tills has the plugin's
  * version anyway. So it works in a folder that has no workspaces, on the changesets of this one.
  * @param {string[]} args
  */

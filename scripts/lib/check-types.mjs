@@ -35,7 +35,7 @@ const sharing = (options, parsed) => {
   return { ...host, getSourceFile };
 };
 
-/** What the compiler finds in the files that a configuration names. */
+/** Errors of the compiler in the files that a configuration names. */
 const compile = (config, parsed) => {
   const { options, fileNames, errors } = ts.parseJsonConfigFileContent(
     ts.readConfigFile(config, ts.sys.readFile).config,
@@ -59,7 +59,7 @@ const compile = (config, parsed) => {
 /**
  * Compiles a consumer of the package's types in `project`, where the package is installed, under
  * each module resolution, strict.
- * @returns {string[]} what the compiler found, empty where all is well
+ * @returns {string[]} errors of the compiler, empty if all is well
  */
 export const checkTypes = (project) => {
   const folder = path.join(project, 'types-consumer');

@@ -14,7 +14,7 @@ const NEWSLETTER = ['@newsletter'];
 const WHOLESALE = ['@wholesale'];
 const BOTH = ['@newsletter', '@wholesale'];
 
-/** Whom a customer of the week's sales is matched with by their address: Grace, Alan and Ada. */
+/** Contacts that customers of the week's sales match by address: Grace, Alan and Ada. */
 const FIRST_DAY = [
   ['tags', 'newsletter', { name: 'Newsletter', slug: 'newsletter' }],
   ['tags', 'wholesale', { name: 'Wholesale', slug: 'wholesale' }],
@@ -73,7 +73,7 @@ const SECOND_DAY = [
 ];
 
 /**
- * What happened, and when: `daysAgo` and an `hour` of the clock on the wall, or `hoursAgo`. With
+ * The week, event by event: `daysAgo` and an `hour` of the clock on the wall, or `hoursAgo`. With
  * `isDown` the receiver answers 500; `sendsAgain`: its owner then sends again what failed; `givesUp`:
  * every try of the schedule failed.
  */

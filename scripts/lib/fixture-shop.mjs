@@ -100,7 +100,7 @@ const refuse = async (till, trial) => {
   if (half.status !== 400) throw new Error(`half a record: ${half.status} ${half.text}`);
 };
 
-/** What people do to the stock: a transfer, a stocktake, a change, a low mark, an import, an archive. */
+/** Changes of stock by users: a transfer, a stocktake, a change, a low mark, an import, an archive. */
 const moveByHand = async (site, call, { tea, shop }) => {
   const post = (route, body) => call('POST', `/switchboard/${route}`, body);
   await post('transfers', {
@@ -193,7 +193,7 @@ export const makeShop = async (site, call) => {
   };
 };
 
-/** What was accepted and is not applied yet, or never will be; where nothing processes. */
+/** Accepted records that are not applied yet, or never will be; needs a site that processes nothing. */
 export const leaveWaiting = async (site, call, till) => {
   for (const id of ['SALE-WAITS', 'SALE-FAILED']) {
     const answer = await till.sale([['CUP', 1]], { external_id: id });

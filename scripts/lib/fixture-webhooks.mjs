@@ -19,7 +19,7 @@ const found = (site, statement, what) =>
 const listed = async (call, id, query = '') =>
   (await call('GET', `${API}/webhooks/${id}/deliveries${query}`)).data;
 
-/** Those of the first boot, by what they are for. */
+/** Webhooks of the first boot, by their purpose. */
 export const makeWebhooks = async (call, base) => {
   const make = (name, route, events, more = {}) =>
     call('POST', `${API}/webhooks`, { name, url: `${base}${route}`, events, ...more });
@@ -46,7 +46,7 @@ export const makeWebhooks = async (call, base) => {
   return made;
 };
 
-/** Of quick failures: a webhook that is switched off, a test, and figures of a webhook that is gone. */
+/** Makes quick failures: a webhook that is switched off, a test, and figures of a webhook that is gone. */
 export const failSoon = async (site, call, { every, dead, later, removed }) => {
   const { waitFor } = support('wait');
   await call('POST', `${API}/webhooks/${every.id}/test`);
@@ -134,14 +134,14 @@ export const failInOrder = async (site, call, { inOrder }) => {
   return firsts;
 };
 
-/** What is not sent, or not yet; where nothing is sent. */
+/** Deliveries that are not sent, or not yet; needs a site that sends nothing. */
 export const leaveUnsent = async (site, call, { byHand }, [first]) => {
   await site.control('send', { event: 'deal.won', data: { title: 'Waits', note: 'ä ☃ 𝄞' } });
   await call('PATCH', `${API}/webhooks/${byHand.id}`, { active: false });
   await call('POST', `${API}/webhook-deliveries/${first}/skip`);
 };
 
-/** A failed first try, of a webhook that goes on trying. */
+/** A failed first attempt of a webhook that keeps retrying. */
 export const failOnce = async (site, call, { failing }) => {
   await site.control('send', { event: 'campaign.sent', data: { total: 3 } });
   await support('wait').waitFor(

@@ -12,7 +12,7 @@ import {
 } from './fixture-webhooks.mjs';
 
 /**
- * What a fixture's webhooks post to instead of the receiver that it was made with; a test puts its
+ * Address that a fixture's webhooks post to instead of the receiver that it was made with; a test puts its
  * own receiver's address there. A name that leads nowhere, should one forget to.
  */
 export const RECEIVER_URL = 'http://receiver.fixture.test/';
@@ -66,7 +66,7 @@ const makeContacts = async (call) => {
   return ada;
 };
 
-/** Who may do what, with changes that somebody made to what the plugin gave. */
+/** Roles and permissions, with a user's changes to the plugin's defaults. */
 const makeAccess = async (site, call) => {
   const accounts = support('accounts');
   const manager = await accounts.createAdminUser(site, {
@@ -116,7 +116,7 @@ const makeAccess = async (site, call) => {
   };
 };
 
-/** What nothing above fills in passing. */
+/** Fills the tables that nothing above fills. */
 const fillTheRest = (site) =>
   site.evaluate(async ({ strapi }) => {
     const at = Date.now();
@@ -154,7 +154,7 @@ const noteDelivery = ({ request, delivery_id, webhook_id, event, status, tries, 
   return { delivery_id, webhook_id, event, status, tries, state, subject, replayed, error, body };
 };
 
-/** What the site answers about its rows, to compare a later version's answers with. */
+/** The site's answers about its rows, to compare with those of a later version. */
 const whatIsThere = async (call, webhooks, told) => {
   const list = async (route) =>
     (await call('GET', `${route}${route.includes('?') ? '&' : '?'}per_page=100`)).data;

@@ -26,7 +26,7 @@ const peerFaults = ({ peerDependencies = {}, devDependencies = {} }) => {
     : ['peerDependencies["@strapi/strapi"] is no caret range with the version that is tested'];
 };
 
-/** What package.json has to say of a plugin that is listed. */
+/** Faults of the package.json of a listed plugin. */
 export const packageFaults = (own, host) => [
   ...['name', 'version', 'description', 'license', 'author', 'homepage']
     .filter((key) => !own[key])

@@ -28,7 +28,7 @@ export const newestWhole = (versions, packagesOf, isThere) =>
       return own.length > 0 && own.every(([name, wanted]) => isThere(name, wanted));
     });
 
-/** What the registry says, undefined where it has no such package or version. */
+/** The answer of the registry, undefined if it has no such package or version. */
 const view = (...args) => {
   const { stdout, stderr } = spawnSync('npm', ['view', ...args, '--json'], {
     encoding: 'utf8',

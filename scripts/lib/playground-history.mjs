@@ -28,10 +28,10 @@ const TEXTS = {
 };
 const ROLLUPS = 'switchboard_delivery_rollups';
 const TIME_IN_TEXT = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?=(?:\.\d+)?(?:Z|\+00:00))/g;
-/** When the second and later tries are, in seconds after the one before: webhooks.retryScheduleSeconds. */
+/** Times of the second and later attempts, in seconds after the one before: webhooks.retryScheduleSeconds. */
 const SCHEDULE = [60, 300, 1800, 7200, 21_600, 43_200];
 
-/** The same text with the times that are not before `from` moved back, all by whole hours. */
+/** A text with the times that are not before `from` moved back, all by whole hours. */
 const movedText = (text, from, by) =>
   text.replace(TIME_IN_TEXT, (time) => {
     const at = Date.parse(`${time}Z`);
@@ -161,7 +161,7 @@ export const openHistory = (file) => {
       }).immediate();
     },
 
-    /** What of a webhook is still to be tried again was tried in vain for as long as that goes on. */
+    /** Ages the pending deliveries of a webhook until all their attempts have failed. */
     giveUp(webhookId) {
       db.transaction(() => {
         const pending = db

@@ -1,6 +1,6 @@
 import net from 'node:net';
 
-/** The code of the error that listening there ends in; undefined where it would work. */
+/** The code of the error when listening there fails; undefined if it works. */
 const obstacle = (host, port) =>
   new Promise((resolve) => {
     const server = net.createServer();

@@ -12,7 +12,7 @@ const readJson = (file) => {
 };
 
 /**
- * Whether node_modules holds what package-lock.json says. By content: file times say nothing after
+ * True if node_modules matches package-lock.json. By content: file times say nothing after
  * a checkout.
  */
 export const modulesAreInstalled = () => {

@@ -1,4 +1,4 @@
-/** What stands for the publisher until one fills it in; the top-level domain is one that never exists. */
+/** Placeholder for the publisher until one fills it in; the top-level domain is one that never exists. */
 export const PLACEHOLDER = 'publisher.invalid';
 export const REPOSITORY = `https://${PLACEHOLDER}/switchboard`;
 export const AUTHOR = `Publisher <mail@${PLACEHOLDER}>`;

@@ -19,7 +19,7 @@ const placeOf = (url) => {
   return `${hostname}:${port || 6379}`;
 };
 
-/** Why the Redis at an address cannot be used; undefined where it answers. */
+/** Why the Redis at an address cannot be used; undefined if it answers. */
 const obstacle = async (url) => {
   const { Redis } = await import('ioredis');
   const client = new Redis(url, {
@@ -30,7 +30,7 @@ const obstacle = async (url) => {
     retryStrategy: () => null,
   });
   let why;
-  // What it says of the connection is more than what its commands fail with.
+  // Its error about the connection says more than the errors of its commands.
   client.on('error', (error) => (why ??= error.code || error.message));
   try {
     await client.connect();

@@ -20,17 +20,18 @@ export const startReceivers = () =>
     );
   });
 
-/** A client of the admin API, logged in. */
+/** A client of the admin API, logged in. It sends a text as a CSV file, anything else as JSON. */
 export const adminClient = async (siteUrl, { email, password }) => {
   let token;
   const call = async (method, route, body) => {
+    const isFile = typeof body === 'string';
     const response = await fetch(`${siteUrl}${route}`, {
       method,
       headers: {
         ...(token && { authorization: `Bearer ${token}` }),
-        ...(body && { 'content-type': 'application/json' }),
+        ...(body && { 'content-type': isFile ? 'text/csv' : 'application/json' }),
       },
-      body: body && JSON.stringify(body),
+      body: isFile ? body : body && JSON.stringify(body),
     });
     const text = await response.text();
     if (!response.ok) throw new Error(`${method} ${route}: ${response.status} ${text}`);
@@ -83,8 +84,27 @@ const seedStock = async (call) => {
       opening: [{ quantity }, { location: shop.id, quantity: Math.ceil(quantity / 3) }],
     });
   }
+  await call('POST', '/switchboard/transfers', {
+    from: shop.id,
+    to: 'main',
+    lines: [{ item: 'TEA-MINT', quantity: 5 }],
+  });
   return shop;
 };
+
+/** Two rows are created, one is changed, and one is left out. */
+const importProducts = (call) =>
+  call(
+    'POST',
+    '/switchboard/items/import',
+    [
+      'sku,name,gtin,low_at,quantity',
+      'CUP-WHITE,"Cup, white",4012345678901,5,30',
+      'CUP-BLACK,"Cup, black",,5,18',
+      'POT-1L,"Teapot, 1 l",,3,',
+      'POT-2L,"Teapot, 2 l",,few,4',
+    ].join('\n')
+  );
 
 const seedTills = async (call, siteUrl, shop) => {
   const till = await call('POST', '/switchboard/connections', {
@@ -124,6 +144,8 @@ const seedTills = async (call, siteUrl, shop) => {
     line_items: [{ sku: 'BOWL-BLUE', quantity: 1 }],
   });
   await send('sale', sale('T1-0044', 10, 'CUP-NEW', 2));
+  // Without a product: refused.
+  await send('sale', { ...sale('T1-0045', 8, 'TEA-MINT', 1), line_items: [{ quantity: 1 }] });
   await send('refund', {
     external_id: 'T1-R-0006',
     sale_external_id: 'T1-0099',
@@ -151,6 +173,15 @@ const seedWebhooks = async (call, receivers) => {
   return { good, bad };
 };
 
+/** A webhook that is made after the events, so that it has missed them. */
+const seedLateWebhook = (call, receivers) =>
+  call('POST', '/switchboard/webhooks', {
+    name: 'Reporting',
+    url: `${receivers.url}/reports`,
+    events: ['contact.created', 'contact.updated', 'stock.changed'],
+    active: true,
+  });
+
 const seedContact = (siteUrl, apiToken) =>
   fetch(`${siteUrl}/api/fw-crm/v1/contacts`, {
     method: 'POST',
@@ -164,5 +195,6 @@ export const seedScreens = async (call, { siteUrl, apiToken, receivers }) => {
   await seedContact(siteUrl, apiToken);
   const shop = await seedStock(call);
   await seedTills(call, siteUrl, shop);
-  return webhooks;
+  const imported = await importProducts(call);
+  return { ...webhooks, imported, late: await seedLateWebhook(call, receivers) };
 };

@@ -3,7 +3,7 @@ import { WEEK } from './crm-week.mjs';
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
-/** What a record of each kind is known by, where an earlier start made it and did not write it down. */
+/** Key that identifies a record of each kind, if an earlier start made it without a note. */
 const KNOWN_BY = {
   tags: 'slug',
   contacts: 'email',

@@ -48,7 +48,7 @@ const credentialsOf = async (admin, till, location, kept) => {
     scopes: SCOPES,
     mode: 'live',
     locations: [{ ref: till.ref, location: location.id }],
-    // The one that goes on selling; of the other one nobody hears until somebody plays with it.
+    // This one keeps selling; the other one is silent until a user plays with it.
     ...(till.id === 'front' && { expected_every_minutes: 30, open_hours: OPEN_HOURS }),
   });
   return { key, secret };

@@ -6,7 +6,7 @@ export const preparePlayground: (where: {
   /** The site's SQLite database. */
   databaseFile: string;
   withWeek: boolean;
-  /** What the receiver is to do from now on. */
+  /** Sets how the receiver answers from now on. */
   answerWith(mode: 'ok' | 'fail'): Promise<unknown>;
   onSecret(secret: string): void;
 }) => Promise<{

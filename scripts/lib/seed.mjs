@@ -19,7 +19,7 @@ const CONTACTS = [
     tags: ['newsletter', 'wholesale'],
   },
 ];
-/** Content of the site can be written in these beside English. */
+/** Content of the site can be written in these and in English. */
 const LOCALES = [
   { code: 'de', name: 'German (de)' },
   { code: 'fr', name: 'French (fr)' },
@@ -112,7 +112,7 @@ const addLocales = async (asOwner) => {
   }
 };
 
-/** What the tills' week made is no news to anybody: the webhook hears of what happens from now on. */
+/** Events of the tills' past week are not sent: the webhook gets only events from now on. */
 const quietly = async (crm, work) => {
   const webhook = await findWebhook(crm);
   if (webhook) await crm('PATCH', `/webhooks/${webhook.id}`, { active: false });
@@ -152,7 +152,7 @@ const seedWeek = async (
 /**
  * Brings a site to where somebody can play: the first administrator where there is none, an API
  * token, the webhook to the receiver and, once, a few contacts and tags, or a week of a shop and its
- * CRM (`withWeek`). What was made is kept in `<data>/playground.json`.
+ * CRM (`withWeek`). The ids of the created rows are kept in `<data>/playground.json`.
  * @param {{ siteUrl: string, receiverUrl: string, dataFolder: string, databaseFile: string,
  *   withWeek: boolean, answerWith: (mode: 'ok' | 'fail') => Promise<unknown>,
  *   onSecret: (secret: string) => void }} where  `databaseFile` is the site's SQLite database,

@@ -24,7 +24,7 @@ export const ITEMS = [
   { sku: 'CARD-SPRING', name: 'Card, spring', price: 320, shop: 80, market: 60, low_at: 20 },
 ];
 
-/** What the shop sells and nobody has entered: it waits in the mapping inbox. */
+/** A product that the shop sells and no one has entered: it waits among the unmapped ones. */
 export const UNKNOWN = { sku: 'SCARF-GREY', price: 2400 };
 
 /** Tills by name; `ref` is what each calls its location, `sales` how many it makes a day. */
@@ -113,7 +113,7 @@ const refundOf = (sale, at, broken) => {
 };
 
 /**
- * A refund whose sale the site was never told of: it is held, until somebody says what it is.
+ * A refund whose sale the site never got: it is held until a user decides.
  * @param {string} at  ISO 8601; no closing of the week has it
  */
 export const heldRefund = (at) => ({
@@ -131,7 +131,7 @@ export const heldRefund = (at) => ({
   },
 });
 
-/** What was delivered to the shop before it opened. */
+/** Goods delivered to the shop before it opened. */
 const delivery = (start) => {
   const at = start + 8 * HOUR;
   return {
@@ -146,7 +146,7 @@ const delivery = (start) => {
   };
 };
 
-/** What a till believes of its day; the market's last one forgot to tell of some change. */
+/** A till's own sums of its day; the market's last one is some change short. */
 const closingOf = (till, day, [from, to], records) => {
   const inDay = records.filter(({ at, kind }) => at >= from && at < to && kind !== 'inventory');
   const sums = (kind) => {

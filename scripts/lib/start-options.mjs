@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 
-/** What shares the work of sending and processing: nothing beside the database, or a Redis. */
+/** Engines that share the work of sending and processing: the database only, or a Redis too. */
 export const ENGINES = ['database', 'bullmq'];
 export const DEFAULT_REDIS = 'redis://127.0.0.1:6379';
 
@@ -11,7 +11,7 @@ const FLAGS = {
 };
 const TAKES = `It takes --fresh, --engine ${ENGINES.join('|')} and --help.`;
 
-/** What `npm start -- --help` prints. */
+/** Output of `npm start -- --help`. */
 export const HELP = `npm start -- [--fresh] [--engine ${ENGINES.join('|')}]
 
 Starts the playground: a Strapi site with the plugin, a receiver of its webhooks, and a till.
@@ -58,7 +58,7 @@ const redisFrom = (url) => {
 };
 
 /**
- * What `npm start` was asked for.
+ * Reads the options of `npm start`.
  * @param {string[]} argv  what follows the script's name
  * @param {Record<string, string | undefined>} env
  * @returns {{ help: boolean, fresh: boolean, engine: 'database' | 'bullmq', redis: string }}

@@ -6,7 +6,7 @@ import { ROOT } from './paths.mjs';
 const require = createRequire(import.meta.url);
 const ts = require('typescript');
 
-/** What functions note themselves in: a list while somebody listens. */
+/** The list that functions add themselves to while a trace runs. */
 const CALLS = '__calls';
 
 const nameOf = (node) => {

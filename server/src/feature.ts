@@ -26,18 +26,12 @@ export interface FeatureRoutes {
   admin?: RouteConfig[];
 }
 
-/**
- * One feature (ARCHITECTURE.md#layout): everything of one concern. `server/src/index.ts` opens
- * the features in order and hands their parts to the host.
- */
+/** One feature (ARCHITECTURE.md#layout). `server/src/index.ts` opens features in order and passes their parts on. */
 export interface Feature {
   /** The site's option (`features`) that can leave it out; undefined: it is always there. */
   option?: FeatureId;
   contentTypes?: Record<string, { schema: unknown }>;
-  /**
-   * Internal tables, which are in no content manager, GraphQL or `strapi export`. Some are the plugin's
-   * own columns, in addition to the attributes of a content type.
-   */
+  /** Internal tables (not in content manager, GraphQL, export), or own columns next to a content type's attributes. */
   tables?: PlainTable[];
   services?: Record<string, unknown>;
   controllers?: Record<string, unknown>;
@@ -47,9 +41,6 @@ export interface Feature {
   bootstrap?(app: App): void | Promise<void>;
   /** Takes no more work and ends what is under way; requests are still being answered meanwhile. */
   stop?(app: App): void | Promise<void>;
-  /**
-   * After the HTTP server was closed. Writes of other plugins, and of the site, may still come and
-   * have to become events: what they need is never taken down, it ends with the database.
-   */
+  /** Runs after the HTTP server is closed. Later writes must still become events, so keep what they need until exit. */
   destroy?(app: App): void | Promise<void>;
 }

@@ -63,6 +63,9 @@ export default {
     listenUntilClosed(strapi);
     const app = appOf(strapi);
     await app.prepare();
+    // The panel offers them to a site's own types, whichever features there are.
+    for (const name of ['address', 'values'])
+      strapi.customFields.register({ name, plugin: 'switchboard', type: 'json' });
     const present = featuresOf(app);
     watchRequests(strapi);
     for (const feature of present) await feature.register?.(app);

@@ -13,12 +13,10 @@ export const isOn = ({ option }: { option?: FeatureId }, on: Features): boolean 
 type Route = { method: string; path: string };
 
 /**
- * The features' parts in the shape of the host's loader, and a way to leave some out.
- *
- * The loader reads a plugin's export, then the site's options, which it gives to `config.validator`,
- * then the site's extensions, and only then takes over the parts, by their enumerable keys. So `offer`,
- * called by the validator, is in time; what is left out stays there for extensions (`src/extensions`)
- * of it, which would else be taken for content types of their own.
+ * The features' parts in the shape of the host's loader, and a way to leave some out. The loader reads a plugin's
+ * export, calls `config.validator` with the options, applies extensions, and then takes the parts by their enumerable
+ * keys. So the validator calls `offer` in time. Absent parts stay readable: otherwise extensions of them
+ * (`src/extensions`) would be taken for new content types.
  */
 export const createParts = (features: readonly Feature[]) => {
   const parts = Object.fromEntries(

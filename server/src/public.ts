@@ -5,14 +5,13 @@ import type { MachineReason } from './crm/rules/machine-traffic';
 /** The services that other plugins may call. Nothing of how they are made is known here: it is packed. */
 
 /**
- * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`.
- * The typed twin of `strapi.hook('service_crm_webhook').call({ event, data })`.
+ * For other plugins: `strapi.service('plugin::switchboard.events').send('loyalty.earned', data)`. Typed version of
+ * `strapi.hook('service_crm_webhook').call({ event, data })`.
  */
 export interface EventsService {
   /**
-   * Sends an event to the webhooks that asked for it, within the current transaction if there is
-   * one. `data` is an object; `{}` where none is given.
-   * @returns the number of deliveries queued; 0 where nobody asked.
+   * Sends an event to subscribed webhooks, in the current transaction if there is one. `data` defaults to `{}`.
+   * @returns the number of deliveries queued
    * @throws TypeError if `data` is no object; the database's error if it cannot be queued
    */
   send(event: string, data?: object): Promise<number>;
@@ -24,7 +23,7 @@ export interface EmailSeen {
   contact: string;
   userAgent?: string | null;
   ip?: string | null;
-  /** The HTTP method of the request for the image or link, where it is known. */
+  /** The HTTP method of the request for the image or link, if known. */
   method?: string | null;
   /** Default: now. */
   at?: Date | number;
@@ -70,9 +69,8 @@ export type Recorded =
   { counted: true } | { counted: false; because: MachineReason | 'no_campaign' | 'already_sent' };
 
 /**
- * For whatever sends the site's mail: `strapi.service('plugin::switchboard.email').opened({ … })`.
- * Each throws ValidationError for a wrong value and NotFoundError for an unknown id, and runs in the
- * current transaction where there is one.
+ * For code that sends the site's mail: `strapi.service('plugin::switchboard.email').opened({ … })`. Each method throws
+ * ValidationError for a wrong value and NotFoundError for an unknown id, and joins the current transaction.
  */
 export interface EmailService {
   opened(open: EmailSeen): Promise<Recorded>;
@@ -105,9 +103,9 @@ export interface ImportRun {
 /** For other plugins: `strapi.service('plugin::switchboard.contact-import').run(file)`. */
 export interface ContactImport {
   /**
-   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row whose `email` is known completes that
-   * contact; what a row leaves empty stays as it is. Rows go in batches, each in a transaction of its own: what was
-   * imported before a fault stays. A dry run imports nothing and says what it would.
+   * Imports contacts from a CSV file (UTF-8; comma, semicolon or tab). A row with a known `email` completes that
+   * contact; empty cells change nothing. Each batch is a transaction: rows imported before a fault stay. A dry run only
+   * reports.
    * @throws ValidationError if the header is wrong; nothing has been imported then.
    */
   run(file: Readable, options?: ImportRun): Promise<ImportReport>;

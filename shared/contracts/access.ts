@@ -1,4 +1,4 @@
-/** Types of `/switchboard/application-passwords`; docs/management-api.md#who-may. */
+/** Types of `/switchboard/application-passwords`; docs/management-api.md#permissions. */
 
 /** Times are ISO 8601 with an explicit offset. */
 export interface ApplicationPassword {

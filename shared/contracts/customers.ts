@@ -14,7 +14,7 @@ export interface SaleCustomer {
 /** The service `customers` of the CRM; call it in a transaction. */
 export interface CustomersService {
   /**
-   * The contact of a sale's customer; docs/tills.md#customers.
+   * The contact of a sale's customer; docs/shop.md#customers.
    * @param create  whether a contact is made where there is none
    * @param country  ISO 3166, by which phone numbers without a prefix are read
    * @returns its id, or null if nobody is meant for sure
@@ -23,8 +23,8 @@ export interface CustomersService {
     customer: SaleCustomer,
     options: { create: boolean; country: string | undefined }
   ): Promise<string | null>;
-  /** Makes other writers of a contact's value wait until the transaction ends. */
-  lockValue(contact: string): Promise<void>;
+  /** Makes other writers of a contact's value wait until the transaction ends; false: the contact is gone. */
+  lockValue(contact: string): Promise<boolean>;
   /**
    * Updates a locked contact's lifetime value to its purchases, quietly: no event says so. Other amounts
    * in it, such as an earlier or a typed one, stay.
@@ -41,6 +41,11 @@ export interface CustomersService {
 export interface PurchasesService {
   /** Newest first. */
   list(contact: string, page: { page: number; per_page: number }): Promise<Page<Purchase>>;
+  /**
+   * Gives one contact the purchases of another one, in the caller's transaction; false if both are in different
+   * currencies, so that their sums cannot be added.
+   */
+  move(from: string, to: string): Promise<boolean>;
   /** True if a connection looks for the contacts of its sales. */
   areAttached(): Promise<boolean>;
 }

@@ -11,12 +11,23 @@ export const CONTACT_TEXT_COLUMNS = [
   'source',
 ] as const;
 export const CONTACT_NUMBER_COLUMNS = ['score', 'lifetime_value', 'owner_id'] as const;
-/** The text columns of a file of items; it also has `low_at` and `quantity` (docs/tills.md#importing-items). */
+/** Columns that hold a JSON object, besides `address.<name>` and `fields.<name>` for single texts of it. */
+export const CONTACT_BAGS = ['address', 'fields'] as const;
+/** Columns of an export that an import leaves out. */
+export const CONTACT_READ_ONLY_COLUMNS = [
+  'id',
+  'created_at',
+  'updated_at',
+  'subscribed_at',
+  'unsubscribed_at',
+  'trashed_at',
+] as const;
+/** The text columns of a file of items; it also has `low_at` and `quantity` (docs/shop.md#import-products). */
 export const ITEM_TEXT_COLUMNS = ['sku', 'gtin', 'name'] as const;
 
 /**
- * `GET /switchboard/imports/:id`; docs/tills.md#importing-items. Times are ISO 8601. A check of the
- * levels is one of them, too (docs/tills.md#checking-all-levels): its rows are levels, `updated` those
+ * `GET /switchboard/imports/:id`; docs/shop.md#import-products. Times are ISO 8601. A check of the
+ * levels is one of them, too (docs/shop.md#check-stock-levels): its rows are levels, `updated` those
  * that differ from their movements.
  */
 export interface ImportJob {
@@ -25,6 +36,8 @@ export interface ImportJob {
   state: 'running' | 'done' | 'failed';
   /** Nothing was changed: the numbers say what would be. */
   dry_run: boolean;
+  /** How many rows there are; null: not known. */
+  rows: number | null;
   /** Rows so far; once it is done, all. */
   total: number;
   created: number;

@@ -1,4 +1,6 @@
-import type { DisabledBecause, Health, SubjectType, WebhookOrdering } from './webhooks';
+import type { FileKind } from './imports';
+import type { Connection } from './pos';
+import type { DisabledBecause, Health, LastAnswer, SubjectType } from './webhooks';
 
 /** Types of `/switchboard/{webhooks-health,mapped-types}`: what the admin panel shows at a glance. */
 
@@ -22,49 +24,85 @@ export interface HealthBucket extends HealthCounts {
   from: string;
 }
 
-export interface LastAnswer {
-  delivery_id: number;
-  status: 'sent' | 'failed' | 'pending';
-  /** Cause of the latest failed try, such as `timeout` or `http_500`. */
-  error: string | null;
-  tries: number;
-  at: string;
-}
-
 /** How long receivers took to answer in the last 24 hours; estimates, in milliseconds. */
 export interface ResponseTimes {
   median_ms: number;
   p95_ms: number;
 }
 
+/** How a webhook did in the last 24 hours. */
 export interface WebhookHealth extends HealthCounts {
   webhook_id: number;
   name: string;
-  /** Why it was switched off, where that was not by hand. */
+  /** Why it was switched off, if that was not by hand. */
   disabled_reason: string | null;
   disabled_because: DisabledBecause | null;
-  ordering: WebhookOrdering;
   health: Health;
-  /** null if nothing was answered. */
-  response: ResponseTimes | null;
-  buckets: HealthBucket[];
   /** Answer to the newest attempted delivery; null if none of the latest thousand was attempted. */
   last: LastAnswer | null;
 }
 
-/** `GET /switchboard/webhooks-health`. */
+/** `GET /switchboard/webhooks-health`, of all webhooks or of one (`?webhook=`). */
 export interface HealthReport {
   /** The beginning of the counts: 24 hours ago, to the hour. */
   since: string;
-  /** Everything since then is counted; always true, since each attempt is counted when it is recorded. */
-  complete: boolean;
   totals: HealthCounts;
   buckets: HealthBucket[];
+  /** Up to 20: those that need attention, the most urgent first, then others by their ids. */
   webhooks: WebhookHealth[];
-  /** There are more webhooks than are listed: the first thousand. */
-  webhooks_capped: boolean;
+  /** How many webhooks need attention. */
+  needing_attention: number;
   /** Names of the plugin's queues on Redis that somebody paused; their work goes on from the database. */
   paused_queues: string[];
+}
+
+/** An import whose latest run of its kind left rows out. */
+export interface RejectedImport {
+  id: number;
+  kind: FileKind;
+  failed: number;
+  finished_at: string;
+}
+
+/** A till that is silent (`silent_since`), or was switched off for a reason. */
+export type TroubledTill = Pick<
+  Connection,
+  | 'id'
+  | 'name'
+  | 'silent_since'
+  | 'expected_every_minutes'
+  | 'active'
+  | 'disabled_reason'
+  | 'disabled_because'
+>;
+
+/** Records of live tills that need somebody; counting stops at 10,000. */
+export interface RecordCounts {
+  failed: number;
+  needs_mapping: number;
+  /** Refunds that wait for their sale. */
+  held: number;
+  /** Closings of the last 7 days that differ from the records. */
+  differs: number;
+}
+
+/** If a site has any of these; null for a step that the user may not take. */
+export interface FirstSteps {
+  webhook: boolean | null;
+  till: boolean | null;
+  contact: boolean | null;
+}
+
+/** `GET /switchboard/attention`: problems other than those of webhooks. A part is null if the user may not see it. */
+export interface Attention {
+  records: RecordCounts | null;
+  /** Up to 20. */
+  tills: TroubledTill[] | null;
+  /** Records that were refused in the last 24 hours. */
+  refused: number | null;
+  /** Imports of the last 7 days. */
+  imports: RejectedImport[];
+  steps: FirstSteps;
 }
 
 /** One content type that the site's options map; a field's value is an attribute or `null` (computed). */
@@ -94,8 +132,6 @@ export interface DeliveryFigures {
   step_hours: number;
   spans: DeliveryFigure[];
   total: Omit<DeliveryFigure, 'from'>;
-  /** Everything since `from` is counted. */
-  complete: boolean;
 }
 
 /** `GET /switchboard/record-types`: the content type of each kind of record; empty without the CRM. */

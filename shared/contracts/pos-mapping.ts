@@ -30,7 +30,7 @@ export type MappingTarget =
   | { location: number | string }
   | { ignore: true };
 
-/** Body of `POST /switchboard/mapping-inbox/resolve`; docs/tills.md#mapping-what-is-unknown. */
+/** Body of `POST /switchboard/mapping-inbox/resolve`; docs/shop.md#unmapped-products-and-locations. */
 export interface ResolveInput {
   kind: MappingKind;
   value: string;

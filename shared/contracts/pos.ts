@@ -2,7 +2,7 @@ import type { MinorSum } from '../minor-sums';
 import type { LocationSummary, PlacedMovement } from './stock';
 import type { DisabledBecause } from './webhooks';
 
-/** Types of `/switchboard/{connections,pos-events}…`; docs/tills.md#connections. Times are ISO 8601. */
+/** Types of `/switchboard/{connections,pos-events}…`; docs/contract-pos.md#connections. Times are ISO 8601. */
 
 /** The kinds of record that are queued and processed; the last part of the route's path. */
 export const RECORD_KINDS = ['sale', 'refund', 'inventory'] as const;
@@ -96,6 +96,24 @@ export interface Connection {
   last_error_at: string | null;
   created_at: string;
   updated_at: string;
+}
+
+/** A row of `GET /connections?view=summary`. */
+export interface ConnectionSummary extends Pick<
+  Connection,
+  | 'id'
+  | 'name'
+  | 'mode'
+  | 'active'
+  | 'revoked_at'
+  | 'last_seen_at'
+  | 'clock_skew_seconds'
+  | 'last_error'
+  | 'last_error_at'
+> {
+  /** The names of the first of its locations; `location_count` says how many there are. */
+  locations: string[];
+  location_count: number;
 }
 
 /** The secret is shown here and never again. */
@@ -221,7 +239,25 @@ export interface PosEvent {
   closing_summary: ClosingSummary | null;
 }
 
-/** Actions of users on a record; docs/tills.md#looking-into-the-log. */
+/** A row of `GET /pos-events?view=summary`. */
+export interface PosEventSummary extends Pick<
+  PosEvent,
+  | 'id'
+  | 'connection'
+  | 'kind'
+  | 'external_id'
+  | 'state'
+  | 'flags'
+  | 'occurred_at'
+  | 'received_at'
+  | 'held_until'
+  | 'money'
+> {
+  /** The first of them. */
+  waiting: PosEvent['waiting'];
+}
+
+/** Actions of users on a record; docs/shop.md#till-records. */
 export const RECORD_ACTIONS = ['reprocessed', 'accepted_without_sale'] as const;
 export type RecordAction = (typeof RECORD_ACTIONS)[number];
 

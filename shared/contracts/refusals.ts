@@ -63,6 +63,7 @@ export const REFUSAL_CODES = [
   'nobody_sends',
   'no_answer',
   'no_journal',
+  'changed_meanwhile',
   'preview_used',
   'recovery_ended',
   'not_held',

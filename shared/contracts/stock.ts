@@ -1,6 +1,6 @@
 import type { ImportJob } from './imports';
 
-/** Types of `/switchboard/{items,locations,levels}…`; docs/tills.md#the-rule-of-stock. Times are ISO 8601. */
+/** Types of `/switchboard/{items,locations,levels}…`; docs/contract-pos.md#the-rule-of-stock. Times are ISO 8601. */
 
 export interface Location {
   id: number;
@@ -79,7 +79,7 @@ export interface ChangePreview {
   reason: string | null;
 }
 
-/** Body of `POST /switchboard/transfers`; docs/tills.md#moving-stock. */
+/** Body of `POST /switchboard/transfers`; docs/shop.md#transfers. */
 export interface TransferInput {
   /** A repeated id is the same transfer. */
   external_id?: string;
@@ -125,7 +125,7 @@ export interface StockClock {
   now: string;
 }
 
-/** Body of `POST /switchboard/stocktakes`; docs/tills.md#counting-by-hand. */
+/** Body of `POST /switchboard/stocktakes`; docs/shop.md#counts. */
 export interface StocktakeInput {
   location: number | string;
   /** When counting began; now if left out. Later sales are subtracted from the count. */
@@ -245,7 +245,7 @@ export interface ExplanationPoint {
   quantity: number;
 }
 
-/** `GET /switchboard/levels/:id/explanation`; docs/tills.md#why-a-level-is-what-it-is. */
+/** `GET /switchboard/levels/:id/explanation`; docs/shop.md#stock. */
 export interface LevelExplanation {
   level_id: number;
   quantity: number;

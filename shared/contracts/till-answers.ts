@@ -24,7 +24,7 @@ export interface BatchAnswer {
   results: BatchResult[];
 }
 
-/** A movement as tills are told it; docs/tills.md#what-became-of-a-record. */
+/** A movement as tills are told it; docs/tills.md#status-of-a-record. */
 export interface TillMovement {
   sku: string;
   /** As the connection maps it; null for the single store and for locations that it does not map. */

@@ -28,8 +28,11 @@ export const KEPT_VALUE = '***';
 export const DELIVERY_STATES = ['waiting', 'failing', 'failed', 'sent', 'test'] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-export const SUBJECT_TYPES = ['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const;
-/** A kind of CRM record, or the uid of a content type that the option `sources.entries` names. */
+export const SUBJECT_TYPES = [
+  ...(['contact', 'tag', 'company', 'deal', 'task', 'campaign'] as const),
+  ...(['item', 'till', 'till_record'] as const),
+] as const;
+/** A kind of CRM record, an item of the stock, a till or one of its records, or the uid of a content type that the option `sources.entries` names. */
 export type SubjectType = (typeof SUBJECT_TYPES)[number] | `${string}::${string}`;
 
 /** The record that an event is about, as it was when the event happened. */
@@ -121,6 +124,35 @@ export interface ManagedWebhook extends Webhook {
   health: Health;
 }
 
+/** The newest attempted delivery of a webhook. */
+export interface LastAnswer {
+  delivery_id: number;
+  status: DeliveryStatus;
+  /** Cause of the latest failed attempt, such as `timeout` or `http_500`. */
+  error: string | null;
+  tries: number;
+  at: string;
+}
+
+/** A row of `GET /webhooks`. */
+export interface ListedWebhook extends ManagedWebhook {
+  /** null if none of the latest thousand deliveries was attempted. */
+  last: LastAnswer | null;
+}
+
+/** Lists are answered whole, or with what a table shows of a row. */
+export const LIST_VIEWS = ['full', 'summary'] as const;
+
+/** A row of `GET /webhooks?view=summary`. */
+export interface WebhookSummary extends Pick<ManagedWebhook, 'id' | 'name' | 'url' | 'active'> {
+  /** The first two names that it chose; `event_count` says how many there are. */
+  events: string[];
+  event_count: number;
+  /** Without what is null or 0. */
+  health: Pick<Health, 'state'> & Partial<Health>;
+  last: (Pick<LastAnswer, 'error' | 'at'> & { state: DeliveryState }) | null;
+}
+
 export interface WebhookWithSecret extends ManagedWebhook {
   /**
    * `null` where the stored secret can no longer be decrypted: rotate it. Absent for callers who may
@@ -162,6 +194,8 @@ export type WaitingChoice = (typeof WAITING_CHOICES)[number];
 export interface WebhookChanges extends Partial<WebhookInput> {
   /** Only if this switches the webhook on. */
   waiting?: WaitingChoice;
+  /** The `updated_at` that the change is based on; 409 `changed_meanwhile` if the webhook has another one. */
+  if_updated_at?: string;
 }
 
 /** `POST /webhooks/{id}/secret` */
@@ -224,6 +258,8 @@ export interface Delivery {
   /** The `id` of the envelope and of the delivery header; the same on every try. */
   delivery_id: string;
   webhook_id: number;
+  /** null if the webhook is gone. */
+  webhook_name: string | null;
   event: string;
   /** null for tests, for events that are about no record, and for those of versions before 0.2. */
   subject: Subject | null;
@@ -241,6 +277,26 @@ export interface Delivery {
   error: string | null;
   duration_ms: number | null;
   attempts: Attempt[];
+}
+
+/** A row of `GET /webhook-deliveries?view=summary`. */
+export interface DeliverySummary extends Pick<
+  Delivery,
+  | 'id'
+  | 'webhook_id'
+  | 'webhook_name'
+  | 'event'
+  | 'subject'
+  | 'state'
+  | 'tries'
+  | 'next_attempt_at'
+  | 'created_at'
+  | 'error'
+> {
+  /** The webhook is on. */
+  webhook_active: boolean;
+  /** The status of the last answer; null: there was none. */
+  response_code: number | null;
 }
 
 export interface TestResult {
@@ -262,6 +318,9 @@ export interface CatalogueEvent {
   schema: Record<string, unknown> | null;
   example: unknown;
 }
+
+/** A row of `GET /webhooks/events?view=summary`. */
+export type EventSummary = Omit<CatalogueEvent, 'schema' | 'example'>;
 
 export interface Pagination {
   page: number;
@@ -321,7 +380,8 @@ export interface FailureCauses {
 /** One cause with which deliveries of a webhook are failing or failed. */
 export interface FailureCause {
   cause: string;
-  webhook_id: number;
+  /** Absent with `by=cause`, which counts those of all webhooks together. */
+  webhook_id?: number;
   /** Deliveries that are failing or failed with it. */
   count: number;
   /** When the oldest and the newest of them were made. */

@@ -114,13 +114,16 @@ describe('in the admin', () => {
     expect(alone.status).toBe(403);
   });
 
-  test('one that may reveal, and the super admin, are', async () => {
+  test('one that may reveal, and the super admin, are, unless the panel asks again and again', async () => {
     const keeper = await adminWith('webhooks.read', 'webhooks.reveal');
     for (const as of ['admin' as const, { token: keeper.token }]) {
       const { one, alone } = await readAdmin({ as });
       expect(one.body.data.secret).toBe(secret);
       expect(alone.body.data).toEqual({ secret });
       for (const answer of [one, alone]) expect(answer.headers['cache-control']).toBe('no-store');
+      const asked = await site.request('GET', `/switchboard/webhooks/${id}?secrets=false`, { as });
+      expect(asked.status).toBe(200);
+      expect(asked.text).not.toContain('whsec_');
     }
   });
 });

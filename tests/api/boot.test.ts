@@ -117,21 +117,21 @@ describeEach(databases(), 'a site with the plugin', (database) => {
   });
 });
 
-describe('options beside enabled instead of inside config', () => {
+describe('options next to enabled instead of inside config', () => {
   const linesOf = async (env: Record<string, string>): Promise<string[]> => {
     const site = await startSite({ env });
     await site.stop();
     return site
       .log()
       .split('\n')
-      .filter((line) => line.includes('beside enabled'));
+      .filter((line) => line.includes('next to enabled'));
   };
 
   it('are named in a line of the boot log that says where they belong', async () => {
     const beside = { webhooks: { logDays: 7 }, forms: [] };
     const lines = await linesOf({ SWITCHBOARD_BESIDE_CONFIG: JSON.stringify(beside) });
     expect(lines).toEqual([
-      expect.stringMatching(/warn.*switchboard: webhooks, forms beside enabled .* inside config/),
+      expect.stringMatching(/warn.*switchboard: webhooks, forms next to enabled .* inside config/),
     ]);
   }, 60_000);
 });

@@ -54,7 +54,7 @@ describeEach(anyDatabase(), 'the command copy-host-webhooks', (database) => {
 
   it('says that there is nothing to copy', async () => {
     const { code, stdout } = await run();
-    expect([code, stdout]).toEqual([0, 'The host has no webhooks of its own.\n']);
+    expect([code, stdout]).toEqual([0, 'The site has no built-in webhooks.\n']);
   }, 120_000);
 
   it('makes inactive webhooks of them, and says what it leaves out', async () => {
@@ -136,9 +136,9 @@ describeEach(anyDatabase(), 'the command copy-host-webhooks', (database) => {
     expect(stdout).toMatch(/^ {2}events entry\.created$/m);
     expect(stdout).toMatch(/^ {2}headers X-Tenant$/m);
     expect(stdout).toMatch(/^ {2}event media\.create: no counterpart until sources\.media/m);
-    expect(stdout).toMatch(/^there already as webhook \d+: "Search index"/m);
+    expect(stdout).toMatch(/^already copied as webhook \d+: "Search index"/m);
     expect(stdout).toMatch(/^skipped: "Releases"/m);
-    expect(stdout).toMatch(/^What a receiver will find changed:$/m);
+    expect(stdout).toMatch(/^Changes for receivers:$/m);
     expect(stdout).not.toContain('canary');
     expect(stdout.match(/whsec_/g)).toHaveLength(1);
     expect((await run()).stdout).not.toContain('whsec_');

@@ -19,7 +19,7 @@ describe('the CRM in the content manager', () => {
     ).body.data.contentTypes.find((type: { uid: string }) => type.uid === uid);
     expect(attributes[settings.mainField]).toBeDefined();
     const shown = layouts.edit.flat().map(({ name }: { name: string }) => name);
-    const hidden = ['id', 'documentId', 'email_key'];
+    const hidden = ['id', 'documentId', 'email_key', 'display_name', 'trashed_at'];
     const system = /^(createdAt|updatedAt|publishedAt|createdBy|updatedBy|locale|localizations)$/;
     const own = Object.keys(attributes).filter(
       (name) => !hidden.includes(name) && !system.test(name)

@@ -1,3 +1,4 @@
+import type { CursorPage, Delivery, FailureCauses } from '../../shared/contracts/webhooks';
 import { describeEach, anyDatabase } from '../support/databases';
 import type { Receiver } from '../support/receiver';
 import type { Site } from '../support/site';
@@ -12,6 +13,8 @@ import {
   useSiteAndReceiver,
   waitForDelivery,
 } from './delivery-support';
+
+const API = '/api/fw-crm/v1';
 
 describeEach(anyDatabase(), 'sending by hand', (database) => {
   let site: Site;
@@ -49,6 +52,27 @@ describeEach(anyDatabase(), 'sending by hand', (database) => {
     await waitForDelivery(site, id, ({ status, tries }) => status === 'failed' && tries === 4);
     expect(receiver.requests).toHaveLength(4);
   });
+
+  it('keeps a delivery in the lists and causes of its webhook while the attempt is under way', async () => {
+    const { id } = await createWebhook(site, receiver.url);
+    receiver.respond({ status: 500 });
+    await send(site, 'order.placed', {});
+    const { id: row } = await waitForDelivery(site, id, ({ status }) => status === 'failed');
+    receiver.clear();
+    receiver.respond({ status: 500, delayMs: 1500 });
+    const retried = retryDelivery(site, row);
+    await receiver.waitFor(1);
+    const log = `${API}/webhook-deliveries`;
+    const causes = await site.request<FailureCauses>('GET', `${log}/causes?webhook=${id}`);
+    expect(causes.body.data).toMatchObject([{ cause: 'http_500', webhook_id: id, count: 1 }]);
+    const all = await site.request<FailureCauses>('GET', `${log}/causes?cause=http_500`);
+    expect(all.body.data).toMatchObject([{ webhook_id: id, count: 1 }]);
+    for (const query of [`webhook=${id}&state=failed`, 'state=failed', 'state=failed,sent']) {
+      const found = await site.request<CursorPage<Delivery>>('GET', `${log}?${query}`);
+      expect(found.body.data.map((one) => one.id)).toEqual([row]);
+    }
+    await retried;
+  }, 30_000);
 
   it('without end leaves the first seven attempts and the last thirteen in the log', async () => {
     const { id } = await createWebhook(site, receiver.url);

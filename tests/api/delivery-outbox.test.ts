@@ -148,7 +148,7 @@ describeEach(databases(), 'an event on its way out', (database) => {
       expect(queued).toEqual([0, 0]);
       const log = await logSoFar(site);
       expect(log).toContain('the event order.placed could not be written');
-      expect(log).toContain('is no name of an event');
+      expect(log).toContain('is not a valid event name');
     }
   );
 

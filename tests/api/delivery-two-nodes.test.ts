@@ -2,7 +2,13 @@ import { anyServer, describeEach, itOnce, serverDatabases } from '../support/dat
 import { type Receiver, startReceiver } from '../support/receiver';
 import { type Site, startSite } from '../support/site';
 import { waitFor } from '../support/wait';
-import { arrivals, countRows, createWebhook, insertDeliveries } from './delivery-support';
+import {
+  arrivals,
+  countRows,
+  createWebhook,
+  insertDeliveries,
+  signedWith,
+} from './delivery-support';
 
 const COUNT = 1500;
 /** Of a process that is killed nobody prolongs it. */
@@ -12,8 +18,9 @@ const LEASE_MS = 10_000;
 const countAttempts = (node: Site) =>
   node.evaluate(({ strapi, state }) => {
     state.attempts = 0;
-    strapi.hook('service_crm_webhook_request_args').register((value: unknown) => {
+    strapi.hook('service_crm_webhook_request_args').register(async (value: unknown) => {
       state.attempts += 1;
+      while (state.areAttemptsHeld) await new Promise((resolve) => setTimeout(resolve, 20));
       return value;
     });
   });
@@ -57,6 +64,32 @@ describeEach(serverDatabases(), 'two processes on one database', (database) => {
     expect(Math.min(byOne, byOther)).toBeGreaterThan(COUNT / 20);
     expect(await countRows(one, 'webhook_id = ? AND tries <> 1', [id])).toBe(0);
   }, 90_000);
+
+  it('sign with the secret of the moment at which a slow handler ends', async () => {
+    receiver.clear();
+    const hold = (areHeld: boolean) =>
+      Promise.all(
+        [one, other].map((node) =>
+          node.evaluate(({ state }, value) => {
+            state.areAttemptsHeld = value;
+          }, areHeld)
+        )
+      );
+    const before = [await attempts(one), await attempts(other)];
+    await hold(true);
+    const { id } = await createWebhook(one, receiver.url, { events: ['contact.created'] });
+    await insertDeliveries(one, id, 40);
+    await waitFor(
+      async () => (await attempts(one)) > before[0]! && (await attempts(other)) > before[1]!,
+      20_000,
+      'both to have begun'
+    );
+    const rotated = await one.request('POST', `/api/fw-crm/v1/webhooks/${id}/secret`);
+    expect(rotated.status).toBe(200);
+    await hold(false);
+    await receiver.waitFor(40);
+    expect(receiver.requests.filter((post) => !signedWith(rotated.body.secret, post))).toEqual([]);
+  }, 60_000);
 
   // Leases have their statements in queue.test.ts.
   itOnce(database, anyServer())(

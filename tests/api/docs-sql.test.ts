@@ -11,11 +11,11 @@ const sqlOf = (document: string): string[] =>
     .map(({ code }) => code.trim());
 
 /** The statements that these pages give to those who keep a site. */
-const statements = ['docs/operations.md', 'docs/monitoring.md']
+const statements = ['docs/backup.md', 'docs/monitoring.md']
   .flatMap(sqlOf)
   .map((code) => code.replace(/;$/, ''));
 
-describeEach(databases(), 'the SQL of docs/operations.md and docs/monitoring.md', (database) => {
+describeEach(databases(), 'the SQL of docs/backup.md and docs/monitoring.md', (database) => {
   let site: Site;
   beforeAll(async () => {
     site = await startSite({ database });

@@ -138,7 +138,7 @@ describe('switchboard doctor', () => {
       state: 'warn',
       message:
         'deliveries: 0 waiting, 0 failing; 0 webhooks were switched off, 1 more came from another site',
-      advice: 'switch on those that are to send from here',
+      advice: 'switch on the webhooks that should send from this site',
     });
   }, 120_000);
 

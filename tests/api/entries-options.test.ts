@@ -200,9 +200,9 @@ describe('what the site does not have', () => {
     const lines = [
       'there is no content type "api::storey\\.storey"\\. Possible: .*api::story\\.story',
       'there is no content type "api::storeys\\.storeys"',
-      '"admin::user" is no content',
+      '"admin::user" is not a content type',
       '.*sources\\.media: true',
-      ".*'\\*' stands alone",
+      ".*Use '\\*' by itself",
     ];
     for (const line of lines) expect(log).toMatch(new RegExp(option + line));
   }, 60_000);

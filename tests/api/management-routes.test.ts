@@ -314,6 +314,24 @@ describe('who may', () => {
     expect((await site.request('GET', `${BASE}/webhooks/events`, { as })).status).toBe(403);
   });
 
+  test('a change that is based on an older version is refused, with who changed it', async () => {
+    const created = await site.request('POST', '/switchboard/webhooks', { body: valid() });
+    const { id, updated_at: before } = created.body.data;
+    const put = (body: Record<string, unknown>) =>
+      site.request('PUT', `/switchboard/webhooks/${id}`, { body });
+    const first = await put({ name: 'First', if_updated_at: before });
+    expect(first.status).toBe(200);
+    const second = await put({ name: 'Second', rate_per_second: 3, if_updated_at: before });
+    expect(second.status).toBe(409);
+    expect(second.body.error.details).toEqual({
+      code: 'changed_meanwhile',
+      values: { by: expect.stringMatching(/./), at: first.body.data.updated_at },
+    });
+    const { data } = (await site.request('GET', `/switchboard/webhooks/${id}`)).body;
+    expect([data.name, data.rate_per_second]).toEqual(['First', null]);
+    expect((await put({ name: 'Third' })).status).toBe(200);
+  });
+
   test('the admin routes answer in data', async () => {
     const created = await site.request('POST', '/switchboard/webhooks', { body: valid() });
     expect(created.status).toBe(201);

@@ -144,7 +144,7 @@ describeEach(anyDatabase(), 'the tools for assistants', (database) => {
       const explained = await ask(site, token, 'explain_failure', { delivery_id: one });
       expect(explained).toMatchObject({
         delivery: { id: failing.id },
-        explanation: expect.stringMatching(/answered 500: it broke down/),
+        explanation: expect.stringMatching(/answered 500: it failed while handling/),
         attempts: [{ error: 'http_500', response_code: 500, manual: false }],
         last_answer: null,
         webhook: { id, name: 'Printer', active: true, health: 'failing' },

@@ -46,6 +46,37 @@ describeEach(anyDatabase(), 'the admin’s lists of connections and events', (da
     expect([none.data, none.meta.pagination.page_count]).toEqual([[], 0]);
   });
 
+  it('are short where a summary is asked for', async () => {
+    const names = ['Front', 'Back', 'Cellar', 'Attic'];
+    const locations = names.map((name) => ({ ref: name, location: name.toLowerCase() }));
+    for (const { ref, location } of locations) {
+      await admin(site, 'POST', '/locations', { name: ref, code: location });
+    }
+    await admin(site, 'PUT', `/connections/${other.id}`, { locations }, 200);
+    const [, connection] = (await list('/connections?view=summary')).data;
+    expect(connection).toMatchObject({ id: other.id, name: 'Till 2', location_count: 4 });
+    expect(connection.locations).toHaveLength(3);
+    expect(names).toEqual(expect.arrayContaining(connection.locations));
+    expect(Object.keys(connection)).not.toEqual(expect.arrayContaining(['scopes']));
+
+    const [event] = (await list('/pos-events?view=summary&state=needs_mapping')).data;
+    expect(event).toMatchObject({
+      id: events[1],
+      connection: { id: till.id, name: 'Till 1' },
+      waiting: [{ line: 0, sku: 'NEW' }],
+    });
+    expect(event).not.toHaveProperty('error');
+
+    const whole = (await list('/webhooks/events')).data;
+    const short = (await list('/webhooks/events?view=summary')).data;
+    expect(short.length).toBe(whole.length);
+    for (const [at, { schema, example, ...rest }] of whole.entries()) {
+      expect([typeof schema, example === undefined]).toEqual(['object', false]);
+      expect(short[at]).toEqual(rest);
+    }
+    expect((await site.request('GET', '/switchboard/connections?view=tiny')).status).toBe(400);
+  });
+
   it('show an event, and have it processed again', async () => {
     expect(await eventOf(site, events[0]!)).toMatchObject({ id: events[0], state: 'applied' });
     const again = await admin(site, 'POST', `/pos-events/${events[1]}/reprocess`, undefined, 200);

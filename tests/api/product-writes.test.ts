@@ -415,7 +415,7 @@ describeEach(databases(), 'what a site writes into its own products', (database)
       documents('update', { documentId: id, data: { rank: 1 } }),
       query('updateMany', { where: { documentId: id }, data: { rank: 1 } }),
     ]) {
-      await expect(refused).rejects.toThrow(/adjust it by hand/);
+      await expect(refused).rejects.toThrow(/adjust it in the admin panel/);
     }
     expect([await levelOf(site, 'REFUSE'), await numbersOf(id)]).toEqual([4, [4, 4]]);
     // What it has already, and all else, may be written.

@@ -14,11 +14,11 @@ import type { HealthReport } from '../../shared/contracts/overview';
 import { runCommand } from '../support/command';
 
 const WITHOUT = pathToFileURL(path.join(ROOT, 'tests/support/without-packages.mjs')).href;
-const AWAY = /Redis at \S+ is away/g;
+const AWAY = /Redis at \S+ is unreachable/g;
 const BACK = /Redis at \S+ is back/g;
 const LEFT_OVER = /switchboard deliveries: the ticket \S+ was left over/g;
 const MISTYPED =
-  /switchboard deliveries: on Redis something else was written to switchboard:\S+ \(string\)/g;
+  /switchboard deliveries: another program wrote to switchboard:\S+ \(string\) on Redis/g;
 const PAUSED = /switchboard deliveries: the queue \S+ on Redis is paused/g;
 
 const timesIn = (site: Site, line: RegExp): number => [...site.log().matchAll(line)].length;

@@ -237,6 +237,18 @@ describeEach(anyDatabase(), 'a site with products of its own', (database) => {
       quantity: 0,
       previous_quantity: 2,
     });
+    const subjects = new Map(
+      log.body.data.map((one: { event: string; subject: unknown }) => [one.event, one.subject])
+    );
+    const record = { type: 'till_record', id: String(sale.body.event_id), label: 'event-1' };
+    expect(subjects.get('pos.sale')).toEqual(record);
+    const item = subjects.get('stock.low') as { type: string; id: string };
+    expect(item).toMatchObject({ type: 'item', label: 'EVENT' });
+    const found = await site.request(
+      'GET',
+      `/api/fw-crm/v1/webhook-deliveries?subject_type=item&subject_id=${item.id}`
+    );
+    expect(found.body.data).toHaveLength(2);
     const offered = await site.request('GET', '/api/fw-crm/v1/webhooks/events');
     const groups = offered.body.data
       .filter(({ event }: { event: string }) => /^(pos|stock)\./.test(event))

@@ -263,7 +263,7 @@ describe('headers of a webhook’s own', () => {
       id,
       `${receiver.url}path`
     );
-    expect(moved).toMatch(/headers: must be given anew/);
+    expect(moved).toMatch(/headers: must be given again/);
     expect((await getWebhook(site, id)).url).toBe(receiver.url);
   });
 

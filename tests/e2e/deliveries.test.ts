@@ -64,8 +64,8 @@ afterAll(async () => {
 describe('the log over all webhooks', () => {
   test('shows what became of each, its record and its webhook', async () => {
     await open(`deliveries?event=contact.created`);
-    await expectText(grid(), /Alan Turing[\s\S]*Broken[\s\S]*Failing[\s\S]*HTTP 500/);
-    await expectText(grid(), /Alan Turing[\s\S]*Healthy[\s\S]*Sent/);
+    await expectText(grid(), /Alan Turing[\s\S]*Broken[\s\S]*Retrying[\s\S]*HTTP 500/);
+    await expectText(grid(), /Alan Turing[\s\S]*Healthy[\s\S]*Delivered/);
   });
 
   test('is narrowed by a cause, with how many have it, and the address says so', async () => {
@@ -75,13 +75,13 @@ describe('the log over all webhooks', () => {
     await waitFor(async () => (await rows().count()) === 3);
     await page.reload();
     await waitFor(async () => (await rows().count()) === 3);
-    await page.getByRole('button', { name: 'Clear the filters' }).click();
+    await page.getByRole('button', { name: 'Clear filters' }).click();
     await page.waitForURL((url) => !url.search.includes('cause'));
   });
 
   test('finds the delivery about Alan Turing, and leads to him', async () => {
     await open(`deliveries?webhook=${ids.broken}`);
-    await page.getByPlaceholder('Record, delivery id or cause').fill('turing');
+    await page.getByPlaceholder('Record, delivery ID or cause').fill('turing');
     await page.keyboard.press('Enter');
     await page.waitForURL(/q=turing/);
     await waitFor(async () => (await rows().count()) === 1);
@@ -108,7 +108,7 @@ describe('a delivery', () => {
     const dialog = page.getByRole('dialog');
     await expectText(dialog, 'out of paper');
     const said = (await dialog.textContent()) ?? '';
-    expect(said.indexOf('out of paper')).toBeLessThan(said.indexOf('Tries'));
+    expect(said.indexOf('out of paper')).toBeLessThan(said.indexOf('Attempts'));
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
     await waitFor(() =>
@@ -121,36 +121,39 @@ describe('a delivery', () => {
     const [foreign] = await deliveriesOf(ids.broken, 'failing');
     await open(`webhooks/${ids.healthy}?delivery=${foreign!.id}`);
     const dialog = page.getByRole('dialog');
-    await expectText(dialog, 'There is nothing here');
-    expect(await dialog.getByRole('button', { name: /Send|Skip/ }).count()).toBe(0);
+    await expectText(dialog, 'Not found');
+    expect(await dialog.getByRole('button', { name: /Resend|Skip/ }).count()).toBe(0);
     expect(await dialog.textContent()).not.toContain('contact.created');
   });
 });
 
 test('a webhook that does not exist offers nothing', async () => {
   await open('webhooks/999999');
-  const told = page.getByRole('alert').filter({ hasText: 'There is nothing here' });
+  const told = page.getByRole('alert').filter({ hasText: 'Not found' });
   await told.waitFor();
   expect(await told.getByRole('button').count()).toBe(0);
-  expect(await page.getByRole('button', { name: /Save|Delete|Send|Switch/ }).count()).toBe(0);
+  expect(await page.getByRole('button', { name: /Save|Delete|Send|Switch|More/ }).count()).toBe(0);
 });
 
 test('the overview says what fails and since when, and leads to it', async () => {
   await open('overview');
-  await expectText(main(), /Broken has failed every try since[\s\S]*HTTP 500[\s\S]*3 deliveries/);
+  await expectText(
+    main(),
+    /Every attempt to Broken has failed since[\s\S]*HTTP 500[\s\S]*3 deliveries/
+  );
   await page.getByRole('button', { name: 'As numbers' }).click();
   await expectText(page.getByRole('grid', { name: 'Attempts' }), /\d/);
-  await main().getByRole('link', { name: 'See', exact: true }).first().click();
+  await main().getByRole('link', { name: 'View', exact: true }).first().click();
   await page.waitForURL(/deliveries\?webhook=\d+&state=failing/);
   await waitFor(async () => (await rows().count()) === 3);
   await moveTo(page, '/admin');
-  await expectText(main(), 'Broken has failed every try since');
+  await expectText(main(), 'Every attempt to Broken has failed since');
 });
 
 test('a webhook’s row says how it does and how many fail, found and sorted by the server', async () => {
   await open('webhooks?_q=roke');
   const row = page.getByRole('row', { name: /Broken/ });
-  await expectText(row, /Failing[\s\S]*3 failing/);
+  await expectText(row, /Failing[\s\S]*3 retrying/);
   expect(await page.getByRole('row', { name: /Healthy/ }).count()).toBe(0);
   await open('webhooks?sort=name:desc');
   await expectText(page.getByRole('grid', { name: 'Webhooks' }), /Healthy[\s\S]*Broken/);
@@ -159,7 +162,7 @@ test('a webhook’s row says how it does and how many fail, found and sorted by 
 test('a contact’s page has its latest deliveries beside it', async () => {
   await moveTo(page, `/admin${CONTACTS}/${ids.alan}`);
   await page.getByText('Latest deliveries').waitFor();
-  await page.getByRole('link', { name: 'All of its deliveries' }).click();
+  await page.getByRole('link', { name: 'Show all deliveries' }).click();
   await page.waitForURL(new RegExp(`subject_id=${ids.alan}`));
   await waitFor(async () => (await rows().count()) >= 2);
   const found = await rows().getByRole('link', { name: 'Alan Turing' }).count();
@@ -168,14 +171,14 @@ test('a contact’s page has its latest deliveries beside it', async () => {
 
 test('a filter is built by conditions, tried on recent events, and saved as a JSON Schema', async () => {
   await open(`webhooks/${ids.healthy}?tab=settings`);
-  await page.getByRole('button', { name: 'Add a condition' }).click();
-  await page.getByRole('combobox', { name: 'Value' }).click();
+  await page.getByRole('button', { name: 'Add condition' }).click();
+  await page.getByRole('combobox', { name: 'Field' }).click();
   await page
     .getByRole('option', { name: /(^|\.)first_name$/ })
     .first()
     .click();
-  await page.getByLabel('Compared with').fill('Grace');
-  await page.getByRole('button', { name: 'Try it on recent events' }).click();
+  await page.getByLabel('Value', { exact: true }).fill('Grace');
+  await page.getByRole('button', { name: 'Test with recent events' }).click();
   await expectText(main(), /1 of \d+ would be sent/);
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText('Webhook saved').waitFor();
@@ -185,40 +188,40 @@ test('a filter is built by conditions, tried on recent events, and saved as a JS
 
 test('a secret is rotated with an overlap, and the page counts it down', async () => {
   await open(`webhooks/${ids.healthy}?tab=settings`);
-  await page.getByRole('button', { name: 'Rotate the secret' }).click();
+  await page.getByRole('button', { name: 'Rotate secret' }).click();
   const question = page.getByRole('alertdialog');
   await question.getByRole('combobox').click();
   await page.getByRole('option', { name: 'For 24 hours' }).click();
   await expectText(question, 'signatures of both secrets');
-  await question.getByRole('button', { name: 'Rotate the secret' }).click();
-  await expectText(main(), /signed with the old secret too, until[\s\S]*in 23 hours/);
-  await expectText(main(), 'has not answered 2xx since the rotation yet');
+  await question.getByRole('button', { name: 'Rotate secret' }).click();
+  await expectText(main(), /The old secret also signs until[\s\S]*in 23 hours/);
+  await expectText(main(), 'has not answered 2xx since the rotation');
   await site.admin('POST', `/switchboard/webhooks/${ids.healthy}/test`, {});
   await expectText(main(), 'The receiver has answered 2xx since the rotation');
 });
 
 test('without a journal the page says how to switch it on', async () => {
-  await open(`webhooks/${ids.healthy}`);
-  const panel = page.getByRole('region', { name: 'What was missed' });
-  await expectText(panel, /The journal is off[\s\S]*journalDays/);
-  expect(await panel.getByRole('button', { name: 'Look what was missed' }).count()).toBe(0);
+  await open(`webhooks/${ids.healthy}?tab=missed`);
+  const panel = page.getByRole('region', { name: 'Missed events' });
+  await expectText(panel, /The event journal is off[\s\S]*journalDays/);
+  expect(await panel.getByRole('button', { name: 'Find missed events' }).count()).toBe(0);
 });
 
 test('a test that succeeds while deliveries fail offers to send those now, after a look', async () => {
   const sendTest = async () => {
     await open(`webhooks/${ids.broken}`);
     const panel = page.getByRole('region', { name: 'Send a test' });
-    await panel.getByRole('button', { name: 'Send a test' }).click();
+    await panel.getByRole('button', { name: 'Send test' }).click();
     return panel;
   };
   const refused = await sendTest();
-  await expectText(refused, 'The test was not received.');
-  expect(await refused.getByRole('button', { name: /^Send \d+ now$/ }).count()).toBe(0);
+  await expectText(refused, 'The test failed.');
+  expect(await refused.getByRole('button', { name: /^Send \d+ now$|^Resend/ }).count()).toBe(0);
   receiver.respond({});
   const received = await sendTest();
-  await expectText(received, /3 deliveries that failed wait/);
+  await expectText(received, /3 failed deliveries are waiting/);
   await received.getByRole('button', { name: 'Send 3 now' }).click();
-  await expectText(page.getByRole('dialog'), /3 failed deliveries will be sent again/);
+  await expectText(page.getByRole('dialog'), /3 failed deliveries will be resent/);
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
 });
 
@@ -227,16 +230,16 @@ test('all that failed are sent again after a look at them, and the page tells ho
   const failed = (await deliveriesOf(ids.broken, 'failing')).map((one) => one.delivery_id);
   const before = receiver.requests.length;
   await open(`deliveries?webhook=${ids.broken}`);
-  await page.getByRole('button', { name: 'Send all 3 matching again' }).click();
+  await page.getByRole('button', { name: 'Resend all 3 matching' }).click();
   const dialog = page.getByRole('dialog');
-  await expectText(dialog, /3 failed deliveries will be sent again[\s\S]*Alan Turing/);
-  await dialog.getByRole('button', { name: 'Send 3 again' }).click();
+  await expectText(dialog, /3 failed deliveries will be resent[\s\S]*Alan Turing/);
+  await dialog.getByRole('button', { name: 'Resend 3' }).click();
   await open('webhooks');
   await open('deliveries');
-  await expectText(main(), /Sent again: 3 received, 0 failed, of 3/);
+  await expectText(main(), /Done: 3 of 3 delivered, 0 failed/);
   const again = receiver.requests.slice(before).filter(({ path }) => path === '/broken');
   expect(again.map(({ json }) => json.id).sort()).toEqual([...failed].sort());
-  await page.getByRole('link', { name: 'See the results' }).click();
+  await page.getByRole('link', { name: 'View results' }).click();
   await page.waitForURL(/recovery=\d+/);
   await waitFor(async () => (await rows().count()) === 3);
 });

@@ -14,8 +14,8 @@ let webhook: number;
 /** Of the contacts that were made before the webhook, those of the playground's seed among them. */
 let missed: string[];
 
-const panel = () => page.getByRole('region', { name: 'What was missed' });
-const look = () => panel().getByRole('button', { name: 'Look what was missed' }).click();
+const panel = () => page.getByRole('region', { name: 'Missed events' });
+const look = () => panel().getByRole('button', { name: 'Find missed events' }).click();
 
 beforeAll(async () => {
   receiver = await startReceiver();
@@ -42,47 +42,51 @@ afterAll(async () => {
 });
 
 test('what a webhook missed is counted first, then sent, each event once', async () => {
-  await page.goto(`${PLUGIN}/webhooks/${webhook}`);
-  await panel().getByRole('combobox').click();
+  await page.goto(`${PLUGIN}/webhooks/${webhook}?tab=missed`);
+  await panel().getByRole('combobox', { name: 'Event' }).click();
   await page.getByRole('option', { name: 'contact.updated' }).click();
   await look();
-  await expectText(panel(), 'Nothing was missed in that time');
+  await expectText(panel(), 'No missed events in this period');
   expect(await panel().getByRole('button', { name: /Send/ }).count()).toBe(0);
 
-  await panel().getByRole('button', { name: 'Clear' }).click();
+  await panel().getByRole('button', { name: 'Clear', exact: true }).click();
   await look();
-  await expectText(panel(), `${missed.length} events were missed in that time`);
+  await expectText(panel(), `${missed.length} missed events in this period`);
   expect(receiver.requests).toHaveLength(0);
   await panel()
     .getByRole('button', { name: `Send ${missed.length} now` })
     .click();
-  const main = page.getByRole('main');
-  await expectText(main, `Sent again: ${missed.length} received, 0 failed, of ${missed.length}`);
+  await page.getByRole('tab', { name: 'Deliveries' }).click();
+  await expectText(
+    page.getByRole('main'),
+    `Done: ${missed.length} of ${missed.length} delivered, 0 failed`
+  );
   const emails = receiver.requests.map(({ json }) => json.data.email as string);
   expect(emails.sort()).toEqual([...missed].sort());
   expect(emails).toContain('missed-0@example.test');
   for (const { headers } of receiver.requests) expect(headers['x-service-replayed']).toBe('1');
 
+  await page.getByRole('tab', { name: 'Missed events' }).click();
   await look();
-  await expectText(panel(), 'Nothing was missed in that time');
+  await expectText(panel(), 'No missed events in this period');
 });
 
 test('the journal is read on screen, page by page', async () => {
-  await moveTo(page, `${PLUGIN}/webhooks/${webhook}`);
-  await panel().getByRole('button', { name: 'Read the journal' }).click();
-  const journal = panel().getByRole('grid', { name: 'The journal, oldest first' });
+  await moveTo(page, `${PLUGIN}/webhooks/${webhook}?tab=missed`);
+  await panel().getByRole('button', { name: 'Show journal' }).click();
+  const journal = panel().getByRole('grid', { name: 'Event journal, oldest first' });
   await expectText(journal, 'contact.created');
   // Its id: how long ago it was published changes while it is looked at.
   const firstId = () => journal.locator('tbody tr').first().locator('td').last().textContent();
   const first = await firstId();
-  await panel().getByRole('button', { name: 'Hide the journal' }).click();
+  await panel().getByRole('button', { name: 'Hide journal' }).click();
   await journal.waitFor({ state: 'detached' });
   for (let nth = 0; nth < 12; nth += 1) {
     await site.admin('POST', CONTACTS, { email: `paged-${nth}@example.test` });
   }
-  await panel().getByRole('button', { name: 'Read the journal' }).click();
+  await panel().getByRole('button', { name: 'Show journal' }).click();
   await panel().getByRole('button', { name: 'Later events' }).click();
   await waitFor(async () => (await firstId()) !== first);
-  await panel().getByRole('button', { name: 'From the beginning' }).click();
+  await panel().getByRole('button', { name: 'Back to start' }).click();
   await waitFor(async () => (await firstId()) === first);
 });

@@ -31,10 +31,10 @@ const sale = (id: string, sku: string, quantity: number) =>
   record('sale', saleOf(id, sku, quantity));
 
 test('key and secret are shown once, and are not lost to Escape or a click beside them', async () => {
-  await page.goto(`${PLUGIN}/connections/create`);
+  await page.goto(`${PLUGIN}/tills/create`);
   await page.getByLabel('Name', { exact: false }).first().fill('Front counter');
   await page.getByRole('radio', { name: /Live/ }).click();
-  await page.getByRole('button', { name: 'Create and show the credentials' }).click();
+  await page.getByRole('button', { name: 'Create and show credentials' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.waitFor();
   await page.keyboard.press('Escape');
@@ -47,7 +47,7 @@ test('key and secret are shown once, and are not lost to Escape or a click besid
 
   await dialog.getByRole('checkbox').click();
   await dialog.getByRole('button', { name: 'Done' }).click();
-  await page.waitForURL(/connections\/\d+$/);
+  await page.waitForURL(/tills\/\d+$/);
   await page.reload();
   await expectText(page.getByRole('main'), till.key);
   expect(await page.content()).not.toContain(till.secret);
@@ -60,7 +60,7 @@ test('a sale of the till changes the number on the screen, and its explanation s
   expect(await sale('S-1', 'CUP-9', 3)).toBe(202);
   await expectText(cell, '17');
   await cell.click();
-  await expectText(page.getByRole('main'), /20 to begin\s*−\s*3 sold\s*=\s*17/);
+  await expectText(page.getByRole('main'), /20 opening stock\s*−\s*3 sold\s*=\s*17/);
   await expectText(page.getByRole('grid'), /Sale[\s\S]*-3[\s\S]*17/);
 });
 
@@ -76,12 +76,12 @@ test('an adjustment with its reason stands in the ledger', async () => {
 
 test('an unknown SKU is mapped in place, and its stock follows', async () => {
   expect(await sale('S-2', 'NEW-1', 2)).toBe(202);
-  await moveTo(page, `${PLUGIN}/events`);
-  await expectText(page.getByRole('grid'), /S-2[\s\S]*Needs mapping/);
+  await moveTo(page, `${PLUGIN}/records`);
+  await expectText(page.getByRole('grid'), /S-2[\s\S]*Unmapped/);
   await page.getByRole('link', { name: 'S-2' }).click();
-  await expectText(page.getByRole('main'), 'No item has the SKU NEW-1.');
-  await page.getByLabel('Name of the item').fill('New thing');
-  await page.getByRole('button', { name: 'Create the item' }).click();
+  await expectText(page.getByRole('main'), 'No product has the SKU NEW-1.');
+  await page.getByLabel('Product name').fill('New thing');
+  await page.getByRole('button', { name: 'Create product' }).click();
   await expectText(page.getByRole('main'), 'Applied');
   await expectText(page.getByRole('grid', { name: 'Stock movements' }), /NEW-1[\s\S]*-2/);
 });
@@ -89,21 +89,21 @@ test('an unknown SKU is mapped in place, and its stock follows', async () => {
 /** Opens a refund of a sale that never came, once it is held. */
 const openHeld = async (id: string, more: Record<string, unknown>): Promise<void> => {
   await record('refund', { external_id: id, sale_external_id: 'S-later', ...more });
-  await moveTo(page, `${PLUGIN}/events`);
-  await expectText(page.getByRole('grid'), new RegExp(`${id}[\\s\\S]*Held`));
+  await moveTo(page, `${PLUGIN}/records`);
+  await expectText(page.getByRole('grid'), new RegExp(`${id}[\\s\\S]*On hold`));
   await page.getByRole('link', { name: id }).click();
 };
 
-test('a refund that comes before its sale is seen as held, with the time that remains', async () => {
+test('a refund that comes before its sale is seen as on hold, with the time that remains', async () => {
   await openHeld('R-1', { line_items: [{ sku: 'CUP-9', quantity: 1 }] });
-  await expectText(page.getByRole('main'), /stops waiting for its sale: in 2\d hours/);
+  await expectText(page.getByRole('main'), /On hold for its sale until: in 2\d hours/);
 });
 
-test('a refund without lines goes on waiting for its sale, and says so', async () => {
+test('a refund without lines stays on hold, and says so', async () => {
   await openHeld('R-2', {});
   await expectText(
     page.getByRole('main'),
-    'This refund waits for its sale. It names no lines, so it waits until that comes.'
+    'This refund is on hold until its sale arrives, because it has no lines.'
   );
-  expect(await page.getByText('stops waiting').count()).toBe(0);
+  expect(await page.getByText('On hold for its sale until').count()).toBe(0);
 });

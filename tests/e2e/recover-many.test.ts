@@ -12,7 +12,7 @@ const OTHERS = 40;
 /** So many of a recovery's deliveries may be queued and untried at once. */
 const UNTRIED_AT_MOST = 100;
 const ROWS_AT_ONCE = 250;
-const UNDER_WAY = /Sending again: [\d,]+ received, 0 failed, of 10,000/;
+const UNDER_WAY = /Sending: [\d,]+ of 10,000 delivered, 0 failed/;
 
 let site: Playground;
 let browser: Browser;
@@ -73,7 +73,7 @@ const holdAnswers = (): (() => void) => {
 };
 
 const main = () => page.getByRole('main');
-const progress = () => main().getByRole('group', { name: /^Sending again, number \d+$/ });
+const progress = () => main().getByRole('group', { name: /^Resend \d+$/ });
 
 beforeAll(async () => {
   receiver = await startReceiver();
@@ -99,18 +99,18 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
   await page.getByRole('button', { name: 'HTTP 503 · 10,000' }).click();
   await page.waitForURL(/cause=http_503/);
   await expectText(main(), '10,000 deliveries');
-  await page.getByRole('button', { name: 'Send all 10,000 matching again' }).click();
+  await page.getByRole('button', { name: 'Resend all 10,000 matching' }).click();
   const dialog = page.getByRole('dialog');
-  await expectText(dialog, '10,000 failed deliveries will be sent again');
+  await expectText(dialog, '10,000 failed deliveries will be resent');
   await expectText(
     dialog,
     /First\s*3,334 deliveries[\s\S]*Second\s*3,333 deliveries[\s\S]*Third\s*3,333 deliveries/
   );
   await expectText(dialog, /contact\.created\s*Customer \d+/);
   expect(receiver.requests).toHaveLength(0);
-  await dialog.getByRole('button', { name: 'Send 10,000 again' }).click();
+  await dialog.getByRole('button', { name: 'Resend 10,000' }).click();
 
-  await page.goto(`${PLUGIN}/connections`);
+  await page.goto(`${PLUGIN}/tills`);
   await receiver.waitFor(2000, 180_000);
   let release = holdAnswers();
   await page.goto(`${PLUGIN}/deliveries`);
@@ -132,10 +132,10 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
   await page.goto(`${PLUGIN}/deliveries`);
   await expectText(progress(), UNDER_WAY);
   release();
-  await page.goto(`${PLUGIN}/connections`);
+  await page.goto(`${PLUGIN}/tills`);
   await receiver.waitFor(MANY, 300_000);
   await page.goto(`${PLUGIN}/deliveries`);
-  await expectText(progress(), 'Sent again: 10,000 received, 0 failed, of 10,000', 180_000);
+  await expectText(progress(), 'Done: 10,000 of 10,000 delivered, 0 failed', 180_000);
 
   const arrived = new Map<string, number>();
   for (const { json } of receiver.requests) arrived.set(json.id, (arrived.get(json.id) ?? 0) + 1);
@@ -145,7 +145,7 @@ test('10,000 failed deliveries are found, looked at and recovered, though the si
   expect((await idsWhere("status = 'sent'")).sort()).toEqual([...expected].sort());
   expect(await idsWhere("status = 'failed' AND error = 'http_404'")).toHaveLength(OTHERS);
 
-  await page.getByRole('link', { name: 'See the results' }).click();
+  await page.getByRole('link', { name: 'View results' }).click();
   await page.waitForURL(/recovery=\d+/);
   await expectText(main(), '10,000 deliveries');
 }, 400_000);

@@ -75,7 +75,7 @@ const SCREENS: readonly Screen[] = [
     name: 'the webhooks',
     address: () => `${PLUGIN}/webhooks`,
     controls: [
-      ['link', /^Create a webhook/],
+      ['link', /^Create webhook/],
       ['switch', /Closed: active/],
       ['button', /^Delete Closed/],
     ],
@@ -90,68 +90,65 @@ const SCREENS: readonly Screen[] = [
     name: 'a webhook and its log',
     address: () => `${PLUGIN}/webhooks/${ids.webhook}`,
     controls: [
-      ['button', /^Delete$/],
+      ['button', /^More actions$/],
       ['button', /^Switch on$/],
-      ['button', /^Send a test$/],
+      ['button', /^Send test$/],
     ],
   },
   {
     name: 'the settings of a webhook',
     address: () => `${PLUGIN}/webhooks/${ids.webhook}?tab=settings`,
     controls: [
-      ['button', /^Rotate the secret$/],
+      ['button', /^Rotate secret$/],
       ['button', /^Save$/],
-      ['button', /^Add a header$/],
+      ['button', /^Add header$/],
       ['switch', /^Active$/],
     ],
   },
   {
     name: 'a delivery',
     address: () => `${PLUGIN}/webhooks/${ids.webhook}?delivery=${ids.delivery}`,
-    controls: [['button', /^Send again now$/]],
+    controls: [['button', /^Resend$/]],
     inDialog: true,
   },
   {
-    name: 'the connections',
-    address: () => `${PLUGIN}/connections`,
-    controls: [['link', /^Add a connection$/]],
+    name: 'the tills',
+    address: () => `${PLUGIN}/tills`,
+    controls: [['link', /^Add till$/]],
   },
   {
-    name: 'a new connection',
-    address: () => `${PLUGIN}/connections/create`,
+    name: 'a new till',
+    address: () => `${PLUGIN}/tills/create`,
     controls: [['button', /^Create and show/]],
     managersOnly: true,
   },
   {
-    name: 'a connection',
-    address: () => `${PLUGIN}/connections/${ids.connection}`,
+    name: 'a till',
+    address: () => `${PLUGIN}/tills/${ids.connection}`,
     controls: [
-      ['button', /^Back to test mode$/],
-      ['button', /^Rotate the secret$/],
-      ['button', /^Revoke$/],
-      ['button', /^Delete$/],
+      ['button', /^More actions$/],
       ['button', /^Save$/],
-      ['button', /^Add a location$/],
+      ['button', /^Add location$/],
     ],
   },
-  { name: 'the days', address: () => `${PLUGIN}/days`, controls: [] },
-  { name: 'what was refused', address: () => `${PLUGIN}/events?tab=refused`, controls: [] },
-  { name: 'the POS events', address: () => `${PLUGIN}/events`, controls: [] },
+  { name: 'the sales', address: () => `${PLUGIN}/sales`, controls: [] },
+  { name: 'what was refused', address: () => `${PLUGIN}/records?tab=refused`, controls: [] },
+  { name: 'the till records', address: () => `${PLUGIN}/records`, controls: [] },
   {
     name: 'an event that waits for a mapping',
-    address: () => `${PLUGIN}/events/${ids.event}`,
+    address: () => `${PLUGIN}/records/${ids.event}`,
     controls: [
       ['button', /^Process again$/],
-      ['button', /^Create the item$/],
+      ['button', /^Create product$/],
     ],
   },
   {
     name: 'the stock',
     address: () => `${PLUGIN}/stock`,
     controls: [
-      ['button', /^Add an item$/],
-      ['button', /^Add a location$/],
-      ['link', /^Check all levels$/],
+      ['button', /^Add product$/],
+      ['button', /^Add location$/],
+      ['link', /^Check stock levels$/],
     ],
   },
   {
@@ -159,14 +156,14 @@ const SCREENS: readonly Screen[] = [
     address: () => `${PLUGIN}/stock/levels/${ids.level}`,
     controls: [
       ['button', /^Adjust$/],
-      ['button', /^Low mark$/],
+      ['button', /^Low-stock limit$/],
     ],
   },
   {
     name: 'an item',
     address: () => `${PLUGIN}/stock/items/${ids.item}`,
     controls: [
-      ['button', /^Archive$/],
+      ['button', /^More actions$/],
       ['button', /^Adjust CUP/],
       ['button', /^Save$/],
     ],
@@ -180,24 +177,24 @@ const SCREENS: readonly Screen[] = [
   {
     name: 'a check of all levels',
     address: () => `${PLUGIN}/stock/check`,
-    controls: [['button', /^Check$/]],
+    controls: [['button', /^Start check$/]],
     managersOnly: true,
   },
   {
     name: 'the transfers',
     address: () => `${PLUGIN}/stock/transfers`,
-    controls: [['button', /^Move$/]],
+    controls: [['button', /^Transfer$/]],
   },
   {
-    name: 'the unknown values',
-    address: () => `${PLUGIN}/mapping`,
+    name: 'the unmapped products',
+    address: () => `${PLUGIN}/unmapped`,
     controls: [['button', /^Map NOBODY-KNOWS/]],
     managersOnly: true,
   },
   {
     name: 'an import',
-    address: () => `${PLUGIN}/imports`,
-    controls: [['button', /^Choose a file$/]],
+    address: () => `${PLUGIN}/import`,
+    controls: [['button', /^Choose file$/]],
     managersOnly: true,
   },
   {
@@ -266,9 +263,9 @@ const logInAs = async (role: string): Promise<void> => {
 const PAGES_OF_READERS = [
   'Overview',
   'Webhooks',
-  'Outgoing events',
-  'Connections',
-  'Days',
+  'Deliveries',
+  'Sales',
+  'Tills',
   'Till records',
   'Stock',
 ];
@@ -277,7 +274,7 @@ const menuEntry = () => page.getByRole('link', { name: 'CRM', exact: true });
 
 /** Wherever a click or a key would change something. */
 const CHANGING =
-  /^(add|adjust|archive|back to|create|delete|low|map|move|process|revoke|rotate|save|send|switch)\b/i;
+  /^(add|adjust|archive|back to|create|delete|fix|go live|import|low|map|process|resend|revoke|rotate|save|send|start|switch|transfer)\b/i;
 
 const offered = async (part: Locator): Promise<string[]> => {
   const found: string[] = [];
@@ -343,7 +340,7 @@ describe('a reader', () => {
 
   test('is told that the secret is not for them, and gets none', async () => {
     await moveTo(page, `${PLUGIN}/webhooks/${ids.webhook}?tab=settings`);
-    await page.getByText('shown to those who may reveal it').waitFor();
+    await page.getByText('do not have permission to reveal the signing secret').waitFor();
     expect(await page.getByRole('button', { name: 'Reveal' }).count()).toBe(0);
     expect(await page.content()).not.toContain('whsec_');
   });
@@ -378,8 +375,8 @@ describe('an Editor, who was granted nothing here', () => {
     await page.goto('/admin');
     await page.getByRole('heading', { level: 1 }).first().waitFor();
     await page.waitForLoadState('networkidle');
-    expect(await page.getByText('What needs me').count()).toBe(0);
-    expect(await page.getByText('Deliveries of the last 24 hours').count()).toBe(0);
+    expect(await page.getByText('Needs attention').count()).toBe(0);
+    expect(await page.getByText('Deliveries', { exact: true }).count()).toBe(0);
     expect(await page.getByText('Tills', { exact: true }).count()).toBe(0);
   });
 });

@@ -70,9 +70,9 @@ const sellAtEast = async (id: string, sku: string, quantity: number): Promise<vo
   expect(await sendRecord(site.url, till, 'sale', sale)).toBe(202);
 };
 
-describe('the inbox of unknown values', () => {
+describe('the inbox of unmapped products', () => {
   const row = () => page.getByRole('row', { name: /SCARF-GREY/ });
-  const inbox = () => page.getByRole('grid', { name: 'Unknown values' });
+  const inbox = () => page.getByRole('grid', { name: 'Unmapped products' });
 
   beforeAll(async () => {
     await create('/items', {
@@ -91,8 +91,8 @@ describe('the inbox of unknown values', () => {
     });
     await page.goto(`${PLUGIN}/overview`);
     await main().getByRole('link', { name: 'Map', exact: true }).click();
-    await page.waitForURL(/\/mapping$/);
-    await expectText(row(), '2 sales, 3 pieces');
+    await page.waitForURL(/\/unmapped$/);
+    await expectText(row(), '2 sales, 3 units');
     expect(await row().count()).toBe(1);
   });
 
@@ -103,33 +103,33 @@ describe('the inbox of unknown values', () => {
     expect(await dialog.getByRole('radio', { checked: true }).count()).toBe(0);
     const preview = dialog.getByRole('button', { name: 'Preview' });
     expect(await preview.isDisabled()).toBe(true);
-    await dialog.getByRole('radio', { name: 'An item that exists' }).click();
+    await dialog.getByRole('radio', { name: 'Existing product' }).click();
     expect(await preview.isDisabled()).toBe(true);
-    await chooseItem(dialog, 'Item', 'SCARF-RED');
+    await chooseItem(dialog, 'Product', 'SCARF-RED');
     await preview.click();
-    await expectText(dialog, '2 records follow, 3 pieces');
+    await expectText(dialog, '2 records will be applied, 3 units');
     expect(await shelvesOf('SCARF-RED')).toEqual({ east: 10 });
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    await expectText(main(), 'SCARF-GREY is mapped. 2 records follow');
+    await expectText(main(), 'SCARF-GREY mapped. 2 records are applied');
     await waitFor(async () => (await shelvesOf('SCARF-RED')).east === 7);
     await waitFor(async () => (await inbox().getByText('SCARF-GREY').count()) === 0);
   });
 
   test('is taken back, and the records wait again', async () => {
     await main().getByRole('button', { name: 'Undo', exact: true }).click();
-    await expectText(main(), 'The mapping of SCARF-GREY is taken back');
+    await expectText(main(), 'Mapping of SCARF-GREY undone');
     await waitFor(async () => (await shelvesOf('SCARF-RED')).east === 10);
-    await expectText(inbox(), /SCARF-GREY[\s\S]*2 sales, 3 pieces/);
+    await expectText(inbox(), /SCARF-GREY[\s\S]*2 sales, 3 units/);
   });
 
   test('ignores a value, which is told among what was mapped', async () => {
     await page.getByRole('button', { name: 'Map SCARF-GREY' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByRole('radio', { name: /^Nothing/ }).click();
+    await dialog.getByRole('radio', { name: /^Ignore/ }).click();
     await dialog.getByRole('button', { name: 'Preview' }).click();
     await dialog.getByRole('button', { name: 'Apply' }).click();
-    const mapped = page.getByRole('grid', { name: 'What was mapped' });
-    await expectText(mapped, /SCARF-GREY[\s\S]*it is ignored/);
+    const mapped = page.getByRole('grid', { name: 'Mapped' });
+    await expectText(mapped, /SCARF-GREY[\s\S]*Ignored/);
     await waitFor(async () => {
       const events = await site.admin('GET', '/switchboard/pos-events?external_id=SCARF-2');
       return events.body.data[0]?.state === 'applied';
@@ -158,12 +158,15 @@ describe('a level', () => {
     const { id } = await levelAt('MUG-SUM', 'east');
     await moveTo(page, `${PLUGIN}/stock/levels/${id}`);
     const sum = page.getByRole('group', { name: 'Explain this number' });
-    await expectText(sum, /40 to begin\s*−\s*3 sold\s*−\s*2 broken\s*\+\s*14 delivered\s*=\s*49/);
+    await expectText(
+      sum,
+      /40 opening stock\s*−\s*3 sold\s*−\s*2 broken\s*\+\s*14 delivered\s*=\s*49/
+    );
     await expectText(movements(), /broken[\s\S]*delivered[\s\S]*Sale/);
 
     const sold = sum.getByRole('button', { name: '3 sold' });
     await sold.click();
-    await expectText(main(), '1 movement of this term');
+    await expectText(main(), '1 movement of this part');
     await waitFor(async () => (await movements().getByText('delivered').count()) === 0);
     await expectText(movements(), /Sale[\s\S]*Till/);
     expect(await sold.getAttribute('aria-pressed')).toBe('true');
@@ -179,15 +182,15 @@ describe('a level', () => {
     await main()
       .getByRole('img', { name: /40 at first, 49 now/ })
       .waitFor();
-    await main().getByRole('button', { name: 'Show as a table' }).click();
-    const table = page.getByRole('grid', { name: 'The level over time' });
+    await main().getByRole('button', { name: 'Show as table' }).click();
+    const table = page.getByRole('grid', { name: 'Stock level over time' });
     await expectText(table, /49[\s\S]*51[\s\S]*37[\s\S]*40/);
   });
 
   test('is set to what was counted, and the change is shown before', async () => {
     await main().getByRole('button', { name: 'Adjust' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByRole('radio', { name: 'Set to what was counted' }).click();
+    await dialog.getByRole('radio', { name: 'Set to a counted number' }).click();
     await dialog.getByRole('textbox', { name: /^Counted/ }).fill('7');
     await expectText(dialog.getByRole('status'), '49 → 7');
     expect(await shelvesOf('MUG-SUM')).toEqual({ east: 49 });
@@ -195,17 +198,17 @@ describe('a level', () => {
     await expectText(main(), /7 counted\s*=\s*7/);
   });
 
-  test('has a low mark of its own', async () => {
-    await main().getByRole('button', { name: 'Low mark' }).click();
-    await page.getByRole('dialog').getByLabel('Low at').fill('9');
+  test('has its own low-stock limit', async () => {
+    await main().getByRole('button', { name: 'Low-stock limit' }).click();
+    await page.getByRole('dialog').getByLabel('Low-stock limit').fill('9');
     await page.getByRole('dialog').getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The low mark is saved.').waitFor();
+    await page.getByText('Low-stock limit saved').waitFor();
     expect((await levelAt('MUG-SUM', 'east')).low_at).toBe(9);
   });
 });
 
 describe('the grid', () => {
-  const rows = () => page.getByRole('grid', { name: 'Levels' }).locator('tbody tr');
+  const rows = () => page.getByRole('grid', { name: 'Stock levels' }).locator('tbody tr');
 
   beforeAll(async () => {
     for (const [sku, quantity] of Object.entries({ 'SORT-B': 5, 'SORT-A': -4, 'SORT-C': 90 })) {
@@ -222,8 +225,8 @@ describe('the grid', () => {
     await expectText(rows().nth(2), 'SORT-C');
     await page.getByRole('button', { name: 'Sort by Total' }).click();
     await expectText(rows().nth(0), 'SORT-C');
-    await page.getByRole('combobox', { name: 'Every item' }).click();
-    await page.getByRole('option', { name: 'Below zero somewhere' }).click();
+    await page.getByRole('combobox', { name: 'All products' }).click();
+    await page.getByRole('option', { name: 'Below zero at a location' }).click();
     await waitFor(async () => (await rows().count()) === 1);
   });
 
@@ -231,9 +234,9 @@ describe('the grid', () => {
     await page.getByRole('link', { name: 'SORT-A', exact: true }).click();
     await page.waitForURL(/stock\/items\/\d+$/);
     await main().getByLabel('Name', { exact: false }).fill('Another name');
-    await main().getByLabel('Low at', { exact: false }).fill('3');
+    await main().getByRole('textbox', { name: 'Low-stock limit' }).fill('3');
     await main().getByRole('button', { name: 'Save' }).click();
-    await page.getByText('The item is saved.').waitFor();
+    await page.getByText('Product saved').waitFor();
     const [saved] = (await site.admin('GET', '/switchboard/stock-grid?search=SORT-A')).body
       .data as StockGridRow[];
     expect(saved).toMatchObject({ name: 'Another name', low_at: 3 });
@@ -243,7 +246,7 @@ describe('the grid', () => {
     await dialog.getByLabel('Reason', { exact: false }).fill('found');
     await expectText(dialog.getByRole('status'), '-4 → 2');
     await dialog.getByRole('button', { name: 'Save' }).click();
-    await expectText(page.getByRole('grid', { name: 'Levels' }), /East[\s\S]*2[\s\S]*Low/);
+    await expectText(page.getByRole('grid', { name: 'Stock levels' }), /East[\s\S]*2[\s\S]*Low/);
   });
 });
 
@@ -253,19 +256,19 @@ test('many items are counted, previewed and applied as one count', async () => {
   await create('/items', { sku: 'COUNT-C', opening: [{ location: ids.west, quantity: 8 }] });
   await moveTo(page, `${PLUGIN}/stock/count`);
   await chooseLocation('Location', 'West');
-  await expectText(main(), 'Counting began at');
-  await main().getByRole('button', { name: 'Add everything that this location has' }).click();
+  await expectText(main(), 'Counted at');
+  await main().getByRole('button', { name: 'Add all products of this location' }).click();
   await main().getByLabel('Counted: COUNT-A').fill('9');
   await main().getByLabel('Counted: COUNT-B').fill('many');
   await main().getByRole('button', { name: 'Preview' }).click();
   await expectText(main(), 'Enter a whole number of 0 or more.');
   await main().getByLabel('Counted: COUNT-B').fill('6');
   await main().getByRole('button', { name: 'Preview' }).click();
-  const preview = page.getByRole('grid', { name: 'What changes' });
+  const preview = page.getByRole('grid', { name: 'Preview' });
   await expectText(preview, /COUNT-A[\s\S]*12 → 9[\s\S]*-3[\s\S]*COUNT-B[\s\S]*5 → 6[\s\S]*\+1/);
   expect(await shelvesOf('COUNT-A')).toEqual({ west: 12 });
-  await main().getByRole('button', { name: 'Apply the count' }).click();
-  await expectText(main(), /Count \d+ of West is applied/);
+  await main().getByRole('button', { name: 'Apply count' }).click();
+  await expectText(main(), /Count \d+ of West applied/);
   expect(await shelvesOf('COUNT-A')).toEqual({ west: 9 });
   expect(await shelvesOf('COUNT-B')).toEqual({ west: 6 });
   // What was left empty was not counted.
@@ -279,16 +282,16 @@ test('stock is moved between locations, and what is wrong stands at its field', 
   await moveTo(page, `${PLUGIN}/stock/transfers`);
   await chooseLocation('From', 'East');
   await chooseLocation('To', 'East');
-  await chooseItem(main(), 'Add an item', 'MOVE-A');
+  await chooseItem(main(), 'Add product', 'MOVE-A');
   await main().getByLabel('Quantity: MOVE-A').fill('0');
-  await main().getByRole('button', { name: 'Move', exact: true }).click();
-  await expectText(main(), 'Choose another location than the one it comes from.');
+  await main().getByRole('button', { name: 'Transfer', exact: true }).click();
+  await expectText(main(), 'Choose two different locations.');
   await expectText(main(), 'Enter a whole number of 1 or more.');
   await chooseLocation('To', 'West');
   await main().getByLabel('Quantity: MOVE-A').fill('4');
-  await main().getByRole('button', { name: 'Move', exact: true }).click();
+  await main().getByRole('button', { name: 'Transfer', exact: true }).click();
   await expectText(
-    page.getByRole('grid', { name: 'Transfers that were made' }),
+    page.getByRole('grid', { name: 'Past transfers' }),
     /East[\s\S]*West[\s\S]*4 × MOVE-A/
   );
   expect(await shelvesOf('MOVE-A')).toEqual({ east: 6, west: 4 });
@@ -301,51 +304,73 @@ describe('the import', () => {
       .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });
 
   test('matches the columns of a file, tries it, imports it, and hands back what it refused', async () => {
-    await moveTo(page, `${PLUGIN}/imports`);
-    await page.getByRole('radio', { name: 'Items' }).click();
+    await moveTo(page, `${PLUGIN}/import`);
+    await page.getByRole('radio', { name: 'Products' }).click();
     await chooseFile(
       'shelf.csv',
       'Article;Barcode;Colour;Quantity\nFILE-1;4012345678901;red;5\n\nFILE-2;;"blue\ngreen";x\nFILE-3;;;7\n'
     );
     const columns = page.getByRole('grid', { name: 'Columns' });
-    await expectText(columns, /Article[\s\S]*FILE-1[\s\S]*Colour[\s\S]*Left out/);
-    await expectText(main(), 'One column has to be: SKU (sku)');
-    const dryRun = main().getByRole('button', { name: 'Dry run' });
+    await expectText(columns, /Article[\s\S]*FILE-1[\s\S]*Colour[\s\S]*Do not import/);
+    await expectText(main(), 'Choose a column for SKU (sku).');
+    const dryRun = main().getByRole('button', { name: 'Start dry run' });
     expect(await dryRun.isDisabled()).toBe(true);
-    await columns.getByRole('combobox', { name: 'What the column Article is' }).click();
+    await columns.getByRole('combobox', { name: 'Field for column Article' }).click();
     await page.getByRole('option', { name: 'SKU (sku)' }).click();
     const start = main().getByRole('button', { name: 'Import', exact: true });
     expect(await start.isDisabled()).toBe(true);
 
     await dryRun.click();
-    await expectText(
-      main(),
-      '3 rows: 2 would be made, 0 changed, 0 left as they are; 1 have faults'
-    );
+    await expectText(main(), '3 rows: 2 to create, 0 to update, 0 unchanged, 1 with problems');
     // The line of the file as it was.
-    await expectText(page.getByRole('grid', { name: 'Faults' }), /4[\s\S]*quantity/);
+    await expectText(page.getByRole('grid', { name: 'Problems' }), /4[\s\S]*quantity/);
     expect(await levelsOf('FILE-1')).toEqual([]);
 
     await start.click();
-    await expectText(main(), '3 rows: 2 made, 0 changed, 0 as they were; 1 rejected');
+    await expectText(main(), '3 rows: 2 created, 0 updated, 0 unchanged, 1 rejected');
     expect((await levelsOf('FILE-1')).map(({ quantity, gtin }) => [quantity, gtin])).toEqual([
       [5, '4012345678901'],
     ]);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
-      main().getByRole('button', { name: 'Rejected rows as CSV' }).click(),
+      main().getByRole('button', { name: 'Download rejected rows (CSV)' }).click(),
     ]);
     expect(file.suggestedFilename()).toMatch(/^import-\d+-rejects\.csv$/);
     expect(fs.readFileSync(await file.path(), 'utf8')).toMatch(/^line,error,[\s\S]*FILE-2/);
   });
 
-  test('makes contacts, too', async () => {
+  test('creates contacts, too', async () => {
     await page.getByRole('radio', { name: 'Contacts' }).click();
     await chooseFile('people.csv', 'E-mail,First name,Size\nfile@example.test,Fay,XL\n');
-    await main().getByRole('button', { name: 'Dry run' }).click();
-    await expectText(main(), '1 row: 1 would be made');
+    await main().getByRole('button', { name: 'Start dry run' }).click();
+    await expectText(main(), '1 row: 1 to create');
     await main().getByRole('button', { name: 'Import', exact: true }).click();
-    await expectText(main(), '1 row: 1 made');
+    await expectText(main(), '1 row: 1 created');
+  });
+
+  test('shows how far it has come each second, also after a reload, and that it has ended', async () => {
+    const rows = Array.from({ length: 20_000 }, (_none, at) => `long${at}@example.test,Lou ${at}`);
+    await chooseFile('long.csv', `email,first_name\n${rows.join('\n')}\n`);
+    await main().getByRole('button', { name: 'Start dry run' }).click();
+    await expectText(main(), '20,000 rows: 20,000 to create');
+    await main().getByRole('button', { name: 'Import', exact: true }).click();
+    const bar = main().getByRole('progressbar', { name: 'Rows processed' });
+    const done = async (): Promise<number> => {
+      const text = await main()
+        .getByText(/^[\d,]+ of 20,000 rows$/)
+        .textContent();
+      return Number(text?.replaceAll(',', '').split(' ')[0]);
+    };
+    await bar.waitFor();
+    const first = await done();
+    await waitFor(async () => (await done()) > first, 5_000, 'the progress to move');
+    await page.reload();
+    await bar.waitFor();
+    const later = await done();
+    expect(later).toBeGreaterThan(first);
+    await waitFor(async () => (await done()) > later, 5_000, 'the progress to move again');
+    await expectText(main(), 'Done. 20,000 rows: 20,000 created');
+    expect(await bar.count()).toBe(0);
   });
 });
 
@@ -366,7 +391,7 @@ describe('a check of all levels', () => {
 
   test('begins at the stock, says how it gets on, and lists what differs', async () => {
     await moveTo(page, `${PLUGIN}/stock`);
-    await page.getByRole('link', { name: 'Check all levels' }).click();
+    await page.getByRole('link', { name: 'Check stock levels' }).click();
     await page.waitForURL(/\/stock\/check$/);
     // Halfway at first, then as the site says.
     let looks = 0;
@@ -377,14 +402,14 @@ describe('a check of all levels', () => {
       if (looks > 2) return route.fulfill({ response: answer });
       return route.fulfill({ json: { data: { ...body.data, state: 'running', total: 1 } } });
     });
-    await main().getByRole('button', { name: 'Check', exact: true }).click();
-    await main().getByRole('progressbar', { name: 'Rows so far' }).waitFor();
-    await expectText(main(), 'Running … 1 level looked at');
-    await expectText(main(), /Done\. \d+ levels looked at: 2 differ from their movements/);
+    await main().getByRole('button', { name: 'Start check', exact: true }).click();
+    await main().getByRole('progressbar', { name: 'Rows processed' }).waitFor();
+    await expectText(main(), 'Running … 1 level checked');
+    await expectText(main(), /Done\. \d+ levels checked: 2 differences/);
     await page.unroute('**/switchboard/imports/*');
     await expectText(
       differences(),
-      /Is[\s\S]*Should be[\s\S]*WRONG-A[\s\S]*-2[\s\S]*8[\s\S]*WRONG-B/
+      /Current[\s\S]*Correct[\s\S]*WRONG-A[\s\S]*-2[\s\S]*8[\s\S]*WRONG-B/
     );
     expect(await quantityOf('WRONG-A')).toBe(-2);
   });
@@ -392,22 +417,22 @@ describe('a check of all levels', () => {
   test('hands the differences over as a file', async () => {
     const [file] = await Promise.all([
       page.waitForEvent('download'),
-      main().getByRole('button', { name: 'Differences as CSV' }).click(),
+      main().getByRole('button', { name: 'Download differences (CSV)' }).click(),
     ]);
     expect(file.suggestedFilename()).toMatch(/^levels-\d+\.csv$/);
     const [header, first] = fs.readFileSync(await file.path(), 'utf8').split('\r\n');
-    expect(header).toBe('\uFEFFSKU,Code,Is,Should be');
+    expect(header).toBe('\uFEFFSKU,Code,Current,Correct');
     expect(first).toMatch(/^WRONG-A,[^,]+,-2,8$/);
   });
 
-  test('mends them once somebody says so, and finds none then', async () => {
-    await main().getByRole('button', { name: 'Mend 2 levels' }).click();
-    await expectText(main(), /levels looked at: 2 are mended/);
-    await expectText(differences(), /Was[\s\S]*WRONG-A/);
+  test('fixes them on request, and finds none then', async () => {
+    await main().getByRole('button', { name: 'Fix 2 levels' }).click();
+    await expectText(main(), /levels checked: 2 fixed/);
+    await expectText(differences(), /Before[\s\S]*WRONG-A/);
     expect(await quantityOf('WRONG-A')).toBe(8);
     expect(await quantityOf('WRONG-B')).toBe(8);
-    await main().getByRole('button', { name: 'Check', exact: true }).click();
-    await expectText(main(), /none differs from its movements/);
-    expect(await main().getByRole('button', { name: /^Mend/ }).count()).toBe(0);
+    await main().getByRole('button', { name: 'Start check', exact: true }).click();
+    await expectText(main(), /no differences/);
+    expect(await main().getByRole('button', { name: /^Fix/ }).count()).toBe(0);
   });
 });

@@ -1,7 +1,15 @@
 import fs from 'node:fs';
 import type { Browser, Page } from 'playwright-core';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, moveTo, PLUGIN, signIn, switchTo } from './support/browser';
+import {
+  chooseAction,
+  expectText,
+  launchBrowser,
+  moveTo,
+  PLUGIN,
+  signIn,
+  switchTo,
+} from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -108,23 +116,23 @@ const region = (name: string) => page.getByRole('region', { name, exact: true })
 const grid = (name: string) => page.getByRole('grid', { name, exact: true });
 
 describe('the page of a till', () => {
-  beforeAll(() => moveTo(page, `${PLUGIN}/connections/${till.id}`));
+  beforeAll(() => moveTo(page, `${PLUGIN}/tills/${till.id}`));
 
   test('says what it took today, yesterday and in the week, by currency', async () => {
     await expectText(
       region('Today'),
-      /€5\.00[\s\S]*£8\.99[\s\S]*1 sale, 1 refund; 2 pieces sold, 1 returned/
+      /€5\.00[\s\S]*£8\.99[\s\S]*1 sale, 1 refund; 2 units sold, 1 returned/
     );
-    await expectText(region('Yesterday'), /£10\.00[\s\S]*1 sale, 0 refunds; 1 piece sold/);
+    await expectText(region('Yesterday'), /£10\.00[\s\S]*1 sale, 0 refunds; 1 unit sold/);
     await expectText(region('Last seven days'), /£18\.99[\s\S]*2 sales, 1 refund/);
     expect(await region('Yesterday').getByText('€').count()).toBe(0);
   });
 
   test('draws a bar a day, and has the numbers for who cannot see it', async () => {
-    const chart = page.getByRole('img', { name: /takings a day in GBP/ });
+    const chart = page.getByRole('img', { name: /daily takings in GBP/ });
     expect(await chart.locator('rect.gain').count()).toBe(7);
     await page.getByRole('button', { name: 'As numbers' }).click();
-    const table = grid('Takings a day in GBP');
+    const table = grid('Daily takings in GBP');
     const rows = table.getByRole('row');
     await waitFor(async () => (await rows.count()) === 8);
     await expectText(rows.nth(6), /£10\.00/);
@@ -135,12 +143,12 @@ describe('the page of a till', () => {
 
   test('shows its closings with what is missing and which sums differ', async () => {
     const closings = grid('Closings');
-    await expectText(closings, /Z-1[\s\S]*Differs/);
-    await expectText(closings, 'Number of sales in GBP: 2 by the till, 1 here');
-    await expectText(closings, 'Sales in GBP: £35.96 by the till, £17.98 here');
+    await expectText(closings, /Z-1[\s\S]*Differences/);
+    await expectText(closings, 'Number of sales in GBP: till 2, site 1');
+    await expectText(closings, 'Sales in GBP: till £35.96, site £17.98');
     await closings.getByRole('link', { name: 'Z-1' }).click();
-    await expectText(region("Compared with the site's records"), 'S-LOST');
-    await expectText(grid("The till's sums"), /GBP[\s\S]*£35\.96/);
+    await expectText(region('Comparison with this site'), 'S-LOST');
+    await expectText(grid('Totals of the till'), /GBP[\s\S]*£35\.96/);
     await page.goBack();
   });
 
@@ -154,7 +162,7 @@ describe('the page of a till', () => {
     });
     try {
       await page.reload();
-      await expectText(grid('Closings'), '5,002 in all; only the first 5,000 are listed');
+      await expectText(grid('Closings'), '5,002 in total; the first 5,000 are shown');
     } finally {
       await page.unroute(address);
     }
@@ -163,52 +171,65 @@ describe('the page of a till', () => {
 
   test('shows what was refused, and its clock', async () => {
     await expectText(grid('Refused'), /BAD-1[\s\S]*schema_invalid/);
-    await expectText(region('Status'), /Clock[\s\S]*Right/);
+    await expectText(region('Status'), /Clock[\s\S]*In sync/);
   });
 
   test('goes back to test mode and live again, saying what that means', async () => {
-    await page.getByRole('button', { name: 'Back to test mode' }).click();
+    await chooseAction(page, 'Back to test mode');
     const dialog = page.getByRole('alertdialog');
-    await expectText(dialog, 'change neither stock nor takings');
+    await expectText(dialog, 'no longer change stock or takings');
     await dialog.getByRole('button', { name: 'Cancel' }).click();
     expect((await site.admin('GET', `/switchboard/connections/${till.id}`)).body.data.mode).toBe(
       'live'
     );
-    await page.getByRole('button', { name: 'Back to test mode' }).click();
+    await chooseAction(page, 'Back to test mode');
     await dialog.getByRole('button', { name: 'Back to test mode' }).click();
-    await page.getByText('The connection is in test mode.').waitFor();
-    await page.getByRole('button', { name: 'Switch to live' }).click();
-    await dialog.getByRole('button', { name: 'Switch to live' }).click();
-    await page.getByText('The connection is live.').waitFor();
-    await page.getByRole('button', { name: 'Back to test mode' }).waitFor();
+    await page.getByText('The till is in test mode.').waitFor();
+    await page.getByRole('button', { name: 'Go live' }).click();
+    await dialog.getByRole('button', { name: 'Go live' }).click();
+    await page.getByText('The till is live.').waitFor();
+    await page.getByRole('button', { name: 'Go live' }).waitFor({ state: 'detached' });
   });
 });
 
-describe('the days', () => {
-  const report = () => grid('Sales by day, till or item');
-  const totals = () => report().getByRole('row').filter({ hasText: 'Total' });
+describe('the sales', () => {
+  const report = () => grid('Sales by day, till or product');
+  const totals = () =>
+    report()
+      .locator('tbody tr')
+      .filter({ hasText: /^Total/ });
 
   test('are reached by the menu, and add up by currency', async () => {
-    await page.getByRole('link', { name: 'Days', exact: true }).first().click();
-    await page.waitForURL(/\/days$/);
-    await moveTo(page, `${PLUGIN}/days?connection=${till.id}`);
+    await page.getByRole('link', { name: 'Sales', exact: true }).first().click();
+    await page.waitForURL(/\/sales$/);
+    await moveTo(page, `${PLUGIN}/sales?connection=${till.id}`);
     await waitFor(async () => (await totals().count()) === 2);
     await expectText(totals().nth(0), /EUR[\s\S]*€5\.00/);
     await expectText(totals().nth(1), /GBP[\s\S]*£27\.98[\s\S]*£8\.99[\s\S]*£18\.99/);
-    await expectText(main(), /Days begin at midnight in \S+/);
+    await expectText(main(), /Days start at midnight in \S+/);
   });
 
   test('are those that are asked for; a range that ends before it begins is said to be wrong', async () => {
     await page.getByRole('button', { name: 'Yesterday' }).click();
     await waitFor(async () => (await totals().count()) === 1);
     await expectText(totals(), /£10\.00/);
-    const to = page.getByLabel('To', { exact: true });
-    const before = await to.inputValue();
-    await to.fill('2020-01-01');
-    await expectText(page.getByRole('alert'), 'The last day lies before the first one.');
-    expect(await page.getByRole('button', { name: 'Download as CSV' }).isDisabled()).toBe(true);
-    await page.getByLabel('From', { exact: true }).fill('1999-01-01');
-    await to.fill(before);
+    const choose = async (label: string, day: string): Promise<void> => {
+      const field = page.getByRole('combobox', { name: label, exact: true });
+      await field.fill(day);
+      await field.press('Tab');
+    };
+    const { searchParams: shown } = new URL(page.url());
+    await choose('To', '01/02/2020');
+    await page.waitForURL(/to=2020-01-02/);
+    await expectText(page.getByRole('alert'), 'The last day is before the first day.');
+    expect(await page.getByRole('button', { name: 'Download CSV' }).isDisabled()).toBe(true);
+    await choose('From', '01/01/2020');
+    await page.waitForURL(/from=2020-01-01/);
+    await expectText(main(), 'No sales or refunds in this period.');
+    await moveTo(
+      page,
+      `${PLUGIN}/sales?connection=${till.id}&from=1999-01-01&to=${shown.get('to')}`
+    );
     await expectText(page.getByRole('alert'), 'at most 1,100');
     await page.getByRole('button', { name: '7 days' }).click();
     await waitFor(async () => (await totals().count()) === 2);
@@ -217,10 +238,10 @@ describe('the days', () => {
   test('are shown by till and by item, and narrowed to one item', async () => {
     await page.getByRole('button', { name: 'Till', exact: true }).click();
     await expectText(report().getByRole('link'), 'Counter of the day');
-    await page.getByRole('button', { name: 'Item', exact: true }).click();
+    await page.getByRole('button', { name: 'Product', exact: true }).click();
     await expectText(report(), /MUG-BLUE · Blue mug/);
-    await expectText(main(), 'They may differ from the totals of sales');
-    const item = page.getByRole('combobox', { name: 'Every item' });
+    await expectText(main(), 'They may differ from sales totals');
+    const item = page.getByRole('combobox', { name: 'All products' });
     await item.click();
     await item.pressSequentially('bowl');
     await page.getByRole('option', { name: 'BOWL-1 · Bowl' }).click();
@@ -230,11 +251,11 @@ describe('the days', () => {
   });
 
   test('are downloaded as the server writes them', async () => {
-    await moveTo(page, `${PLUGIN}/days?connection=${till.id}&group=connection`);
+    await moveTo(page, `${PLUGIN}/sales?connection=${till.id}&group=connection`);
     await waitFor(async () => (await totals().count()) === 2);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
-      page.getByRole('button', { name: 'Download as CSV' }).click(),
+      page.getByRole('button', { name: 'Download CSV' }).click(),
     ]);
     expect(file.suggestedFilename()).toMatch(/^sales-by-connection-[\d-]+\.csv$/);
     const csv = fs.readFileSync((await file.path()) ?? '', 'utf8');
@@ -251,23 +272,23 @@ describe('the records', () => {
     ['a customer', 'ada love', 'S-1001'],
     ['part of an SKU', 'bowl', 'S-1002'],
   ])('are found by %s', async (_what, search, id) => {
-    await moveTo(page, `${PLUGIN}/events?connection=${till.id}&_q=${encodeURIComponent(search)}`);
+    await moveTo(page, `${PLUGIN}/records?connection=${till.id}&_q=${encodeURIComponent(search)}`);
     await expectText(records(), id);
     expect(await records().getByRole('link', { name: 'R-held' }).count()).toBe(0);
-    await expectText(main(), /Searched: the newest 5,000 records/);
+    await expectText(main(), /Searched the latest 5,000 matching records/);
   });
 
   test('are searched from the page, and say so where nothing matches', async () => {
-    await moveTo(page, `${PLUGIN}/events?connection=${till.id}`);
+    await moveTo(page, `${PLUGIN}/records?connection=${till.id}`);
     await main().getByRole('button', { name: 'Search', exact: true }).click();
-    const field = page.getByRole('searchbox', { name: /Find by id/ });
+    const field = page.getByRole('searchbox', { name: /Search by ID/ });
     await field.fill('no such thing');
     await field.press('Enter');
-    await expectText(main(), 'Nothing matches.');
+    await expectText(main(), 'No results.');
   });
 
   test('read as receipts, with the JSON folded away', async () => {
-    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'S-1001')).id}`);
+    await moveTo(page, `${PLUGIN}/records/${(await eventOf(till.id, 'S-1001')).id}`);
     await expectText(grid('Lines'), /MUG-BLUE[\s\S]*2[\s\S]*£8\.99[\s\S]*£17\.98/);
     const receipt = region('Receipt');
     await expectText(receipt, /Total: £17\.98[\s\S]*Ada Lovelace[\s\S]*Grace/);
@@ -276,35 +297,35 @@ describe('the records', () => {
       'Ada Lovelace, ada@example.test'
     );
     await expectText(grid('Stock movements'), /MUG-BLUE[\s\S]*-2/);
-    const json = page.getByRole('group', { name: 'Payload, exactly as sent' });
+    const json = page.getByRole('group', { name: 'Payload, exactly as received' });
     expect(await json.isVisible()).toBe(false);
-    await page.getByText('As it was sent (JSON)').click();
+    await page.getByText('Original payload (JSON)').click();
     await json.waitFor();
 
     await receipt.getByRole('link', { name: 'R-1' }).click();
-    await expectText(region('Receipt'), /S-1001[\s\S]*Do not go back on the shelf[\s\S]*chipped/);
+    await expectText(region('Receipt'), /S-1001[\s\S]*Not put back[\s\S]*chipped/);
     await expectText(region('Receipt'), 'Total: £8.99');
   });
 
   test('that were refused have a tab of their own', async () => {
-    await moveTo(page, `${PLUGIN}/events`);
+    await moveTo(page, `${PLUGIN}/records`);
     await page.getByRole('tab', { name: 'Refused' }).click();
     await page.waitForURL(/tab=refused/);
     await expectText(grid('Refused'), /Counter of the day[\s\S]*BAD-1[\s\S]*schema_invalid/);
   });
 
-  test('a held refund says what it waits for before it is processed again', async () => {
-    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
+  test('a refund on hold says what it waits for before it is processed again', async () => {
+    await moveTo(page, `${PLUGIN}/records/${(await eventOf(till.id, 'R-held')).id}`);
     await page.getByRole('button', { name: 'Process again' }).click();
     const dialog = page.getByRole('alertdialog');
-    await expectText(dialog, /waits for the sale S-NEVER[\s\S]*applied by themselves at/);
+    await expectText(dialog, /has not sent the sale S-NEVER[\s\S]*applied automatically at/);
     await dialog.getByRole('button', { name: 'Process again' }).click();
-    await page.getByText('The event will be processed again.').waitFor();
+    await page.getByText('The record will be processed again.').waitFor();
   });
 
-  test('a held refund can be accepted without its sale', async () => {
+  test('a refund on hold can be accepted without its sale', async () => {
     const { id } = await eventOf(till.id, 'R-held');
-    await moveTo(page, `${PLUGIN}/events/${id}`);
+    await moveTo(page, `${PLUGIN}/records/${id}`);
     await page.getByRole('button', { name: 'Accept without its sale' }).click();
     const dialog = page.getByRole('alertdialog');
     await expectText(dialog, 'nothing is counted twice');
@@ -318,21 +339,21 @@ describe('the records', () => {
     const { made_by: name } = (
       await site.admin('GET', `/switchboard/pos-events/${(await eventOf(till.id, 'R-held')).id}`)
     ).body.data.by_hand[0];
-    const trace = grid('Done by hand').getByRole('row');
+    const trace = grid('Actions by users').getByRole('row');
     await waitFor(async () => (await trace.count()) === 3);
     await expectText(trace.nth(1), new RegExp(`Processed again[\\s\\S]*${name}[\\s\\S]*ago`));
     await expectText(trace.nth(2), new RegExp(`Accepted without its sale[\\s\\S]*${name}`));
   });
 
   test('of test mode with an unknown SKU need attention, others do not', async () => {
-    await moveTo(page, `${PLUGIN}/events?connection=${trainee.id}`);
+    await moveTo(page, `${PLUGIN}/records?connection=${trainee.id}`);
     const row = (id: string) => records().getByRole('row').filter({ hasText: id });
     await expectText(row('T-1'), /Simulated[\s\S]*Needs attention/);
     await expectText(row('T-2'), 'Simulated');
     expect(await row('T-2').getByText('Needs attention').count()).toBe(0);
     await row('T-1').getByRole('link').click();
     await expectText(region('Details'), 'In live mode this record would wait');
-    await expectText(grid('Lines'), /NOBODY-KNOWS-IT[\s\S]*Unknown item/);
+    await expectText(grid('Lines'), /NOBODY-KNOWS-IT[\s\S]*Unmapped product/);
   });
 });
 
@@ -353,7 +374,7 @@ describe('the page of a contact', () => {
     );
     expect(await page.getByLabel('Lifetime value').inputValue()).toBe('8.99');
     await purchases.getByRole('link', { name: 'S-1001' }).click();
-    await page.waitForURL(/events\?_q=S-1001/);
+    await page.waitForURL(/records\?_q=S-1001/);
     await expectText(grid('Till records'), 'S-1001');
   });
 
@@ -383,13 +404,13 @@ describe('whoever may only read', () => {
   test('sees the day of a till and is offered nothing to do', async () => {
     await site.createRole('Day reader', ['connections.read', 'pos-events.read', 'sales.read']);
     await switchTo(page, await site.createUser('Day reader'));
-    await moveTo(page, `${PLUGIN}/connections/${till.id}`);
+    await moveTo(page, `${PLUGIN}/tills/${till.id}`);
     await expectText(page.getByRole('region', { name: 'Today', exact: true }), '£8.99');
     await expectText(page.getByRole('grid', { name: 'Closings' }), 'Z-1');
-    for (const name of ['Back to test mode', 'Switch off', 'Revoke', 'Delete', 'Save']) {
+    for (const name of ['More actions', 'Save']) {
       expect(await page.getByRole('button', { name, exact: true }).count()).toBe(0);
     }
-    await moveTo(page, `${PLUGIN}/events/${(await eventOf(till.id, 'R-held')).id}`);
+    await moveTo(page, `${PLUGIN}/records/${(await eventOf(till.id, 'R-held')).id}`);
     await expectText(page.getByRole('region', { name: 'Receipt' }), 'S-NEVER');
     for (const name of ['Process again', 'Accept without its sale'])
       expect(await page.getByRole('button', { name }).count()).toBe(0);
@@ -398,11 +419,11 @@ describe('whoever may only read', () => {
   test('records sees no takings', async () => {
     await site.createRole('Record reader', ['connections.read', 'pos-events.read']);
     await switchTo(page, await site.createUser('Record reader'));
-    await moveTo(page, `${PLUGIN}/connections/${till.id}`);
+    await moveTo(page, `${PLUGIN}/tills/${till.id}`);
     await expectText(page.getByRole('grid', { name: 'Closings' }), 'Z-1');
     expect(await page.getByRole('region', { name: 'Today', exact: true }).count()).toBe(0);
-    expect(await page.getByRole('link', { name: 'Days', exact: true }).count()).toBe(0);
-    await moveTo(page, `${PLUGIN}/days`);
+    expect(await page.getByRole('link', { name: 'Sales', exact: true }).count()).toBe(0);
+    await moveTo(page, `${PLUGIN}/sales`);
     await page.getByText("You don't have the permissions", { exact: false }).waitFor();
   });
 });

@@ -67,11 +67,11 @@ describe('the tour of the playground', () => {
 
   it('leads to pages that have what its steps speak of', async () => {
     const expected: [link: string, shown: string | RegExp][] = [
-      ['Unknown values', 'SCARF-GREY'],
-      ['The held refund', 'week-front-held'],
-      ['The closing', /week-market-7-closing/],
+      ['Unmapped products', 'SCARF-GREY'],
+      ['Refund on hold', 'week-front-held'],
+      ['Closing', /week-market-7-closing/],
       ['Deals', 'Display shelves'],
-      ['What was given up', /Send all 3 matching again/],
+      ['Failed deliveries', /Resend all 3 matching/],
     ];
     for (const [link, shown] of expected) {
       await moveTo(page, `${PLUGIN}/overview`);
@@ -80,12 +80,12 @@ describe('the tour of the playground', () => {
     }
   });
 
-  it('has what was given up sent again, as its first step says', async () => {
+  it('resends the failed deliveries, as its first step says', async () => {
     await moveTo(page, `${PLUGIN}/overview`);
-    await step('given up').getByRole('link', { name: 'What was given up' }).click();
+    await step('Resend the deliveries').getByRole('link', { name: 'Failed deliveries' }).click();
     const before = (await arrivals()).length;
-    await page.getByRole('button', { name: 'Send all 3 matching again' }).click();
-    await page.getByRole('button', { name: 'Send 3 again' }).click();
+    await page.getByRole('button', { name: 'Resend all 3 matching' }).click();
+    await page.getByRole('button', { name: 'Resend 3' }).click();
     const won = await waitFor(async () =>
       (await arrivals()).slice(before).find(({ event }) => event === 'deal.won')
     );
@@ -125,10 +125,10 @@ describe('the tour of the playground', () => {
 
   it('stays hidden for who hid it, and can be shown again', async () => {
     await page.goto(`${PLUGIN}/overview`);
-    await page.getByRole('button', { name: 'Hide the tour' }).click();
+    await page.getByRole('button', { name: 'Hide tour' }).click();
     await tour().waitFor({ state: 'detached' });
     await page.reload();
-    const show = page.getByRole('button', { name: 'Show the tour' });
+    const show = page.getByRole('button', { name: 'Show tour' });
     await show.waitFor();
     expect(await tour().count()).toBe(0);
     await show.click();

@@ -65,10 +65,10 @@ test('a webhook made on the screen gets the event of a contact saved in the cont
   expect(arrived.headers['x-service-signature']).toBe(`sha256=${signatureOf(secret, arrived)}`);
 
   await moveTo(page, address);
-  await expectText(rows(), /contact\.created[\s\S]*Sent/);
+  await expectText(rows(), /contact\.created[\s\S]*Delivered/);
 });
 
-test('the cause of a failure is readable, and Send again now works once the receiver is mended', async () => {
+test('the cause of a failure is readable, and Resend works once the receiver is fixed', async () => {
   receiver.respond(({ path }) => (path === '/accounting' ? { status: 503 } : {}));
   const id = await createWebhook('Accounting');
   await createContact('lou@example.test');
@@ -80,18 +80,18 @@ test('the cause of a failure is readable, and Send again now works once the rece
   expect(page.url()).toMatch(/delivery=\d+/);
 
   receiver.respond({});
-  await dialog.getByRole('button', { name: 'Send again now' }).click();
-  await expectText(dialog, /Sent/);
-  await expectText(dialog, 'by hand');
+  await dialog.getByRole('button', { name: 'Resend' }).click();
+  await expectText(dialog, /Delivered/);
+  await expectText(dialog, 'manual');
   const sent = receiver.requests.filter(({ path }) => path === '/accounting');
   expect(new Set(sent.map(({ body }) => body)).size).toBe(1);
 });
 
-test('Send a test shows the status, the time and the body of the answer', async () => {
+test('Send test shows the status, the time and the body of the answer', async () => {
   receiver.respond({ body: '{"stored":"yes"}' });
   const id = await createWebhook('Tested');
   await moveTo(page, `${PLUGIN}/webhooks/${id}`);
-  await page.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByRole('button', { name: 'Send test' }).click();
   const result = page.getByRole('status').filter({ hasText: 'accepted the test' });
   await expectText(result, 'HTTP 200');
   await expectText(result, / ms/);
@@ -101,20 +101,20 @@ test('Send a test shows the status, the time and the body of the answer', async 
 test('rotation says that the old secret stops at once, and replaces it', async () => {
   const id = await createWebhook('Rotated');
   const secret = async () =>
-    (await site.admin('GET', `/switchboard/webhooks/${id}`)).body.data.secret as string;
+    (await site.admin('GET', `/switchboard/webhooks/${id}/secret`)).body.data.secret as string;
   const before = await secret();
   await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
-  await page.getByRole('button', { name: 'Rotate the secret' }).click();
+  await page.getByRole('button', { name: 'Rotate secret' }).click();
   await expectText(page.getByRole('alertdialog'), 'stops working at once');
-  await page.getByRole('alertdialog').getByRole('button', { name: 'Rotate the secret' }).click();
-  await page.getByText('The secret was replaced.').waitFor();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Rotate secret' }).click();
+  await page.getByText('Secret rotated').waitFor();
   expect(await secret()).not.toBe(before);
 });
 
 const headerRow = (name: string) => ({
   name: page.getByLabel('Header', { exact: true }).last(),
   value: page.getByLabel('Value', { exact: true }).last(),
-  remove: page.getByRole('button', { name: `Remove the header ${name}` }),
+  remove: page.getByRole('button', { name: `Remove header ${name}` }),
 });
 
 const savedHeaders = async (id: number) =>
@@ -128,18 +128,18 @@ const save = async () => {
 test('headers are entered row by row, hidden until asked for, and arrive', async () => {
   const id = await createWebhook('Gateway');
   await moveTo(page, `${PLUGIN}/webhooks/${id}?tab=settings`);
-  await page.getByRole('button', { name: 'Add a header' }).click();
+  await page.getByRole('button', { name: 'Add header' }).click();
   const { name, value, remove } = headerRow('Authorization');
   await name.fill('Authorization');
   await value.fill('Bearer of-the-gateway');
   expect(await value.getAttribute('type')).toBe('password');
-  await page.getByRole('button', { name: 'Show the values' }).click();
+  await page.getByRole('button', { name: 'Show values' }).click();
   expect(await value.getAttribute('type')).toBe('text');
-  await page.getByRole('button', { name: 'Add a header' }).click();
+  await page.getByRole('button', { name: 'Add header' }).click();
   await headerRow('').name.fill('authorization');
   await headerRow('').value.fill('another');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await expectText(page.getByRole('main'), 'The header authorization is there twice.');
+  await expectText(page.getByRole('main'), 'The header authorization appears twice.');
   await headerRow('').name.fill('Host');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await expectText(page.getByRole('main'), 'The header Host is set by the site');
@@ -154,7 +154,7 @@ test('headers are entered row by row, hidden until asked for, and arrive', async
   expect(await savedHeaders(id)).toEqual({ 'X-Tenant': 'another' });
   receiver.clear();
   await page.getByRole('tab', { name: 'Deliveries' }).click();
-  await page.getByRole('button', { name: 'Send a test' }).click();
+  await page.getByRole('button', { name: 'Send test' }).click();
   const [post] = await receiver.waitFor(1, 30_000, (one) => one.path === '/gateway');
   expect(post.headers['x-tenant']).toBe('another');
   expect(post.headers).not.toHaveProperty('authorization');
@@ -207,11 +207,11 @@ test('who may not reveal secrets keeps headers that are not shown', async () => 
   await value.waitFor();
   expect([await value.inputValue(), await value.getAttribute('placeholder')]).toEqual([
     '',
-    'Not shown; stays as it is',
+    'Hidden; stays unchanged',
   ]);
   expect(await page.content()).not.toContain('canary-4711');
   await page.locator('input[name=name]').fill('Kept and renamed');
-  await page.getByRole('button', { name: 'Add a header' }).click();
+  await page.getByRole('button', { name: 'Add header' }).click();
   await page.getByLabel('Header', { exact: true }).last().fill('X-New');
   await page.getByLabel('Value', { exact: true }).last().fill('new');
   await save();

@@ -111,7 +111,14 @@ export class SiteProcess {
     this.child.stderr?.on('data', this.collect);
     this.exited = new Promise((resolve) => this.child.once('close', () => resolve()));
     this.readied = this.readiness();
-    this.readied.catch(() => {});
+    // One that was killed or stopped has another end than one that broke down.
+    this.readied.then(
+      () =>
+        this.child.once('exit', (code) => {
+          if (code) process.stderr.write(`A site broke down:\n${this.output.slice(-4000)}\n`);
+        }),
+      () => undefined
+    );
     this.child.send({ boot: env });
   }
 

@@ -3,8 +3,8 @@ import path from 'node:path';
 
 const FOLDER = path.resolve(__dirname, '../../admin/src/translations');
 
-/** The files of a language: the screens' own texts, and those about tills and stock. */
-export const TEXT_FILES = ['', 'tills/'] as const;
+/** The files of a language: the screens' own texts, those about tills and stock, and those of the host's menus. */
+export const TEXT_FILES = ['', 'tills/', 'menu/'] as const;
 
 export const readTextFile = (
   part: (typeof TEXT_FILES)[number],

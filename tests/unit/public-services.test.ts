@@ -41,10 +41,12 @@ it.each(cases)('%s is a service of the plugin with the methods of its type', (ui
   expect(Object.keys(service).sort()).toEqual([...methods].sort());
 });
 
+const documents = [document, readDocument('docs/crm.md'), readDocument('docs/email.md')].join();
+
 it.each(cases)('%s is documented', (uid, methods) => {
   expect(document).toContain(`| \`${uid}\``);
   for (const method of methods)
-    expect(document + readDocument('docs/crm.md')).toMatch(new RegExp(`[.)]${method}\\(`));
+    expect(documents).toMatch(new RegExp(`[.)]${method}\\(`));
 });
 
 it('the accessor of the documentation compiles: it is this file’s', () => {

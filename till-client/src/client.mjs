@@ -12,7 +12,7 @@ export class TillError extends Error {
     this.status = status;
     this.code = code;
     this.body = body;
-    /** Whether sending the same record again later can help. */
+    /** True if sending the same record again later can help. */
     this.retryable = retryable ?? true;
   }
 }
@@ -38,13 +38,13 @@ const withDefaults = (defaults, given) => ({
 });
 
 /**
- * Signs, sends, and sends again. What is the platform's comes from outside: `sign` makes
+ * Signs, sends, and sends again. Platform code is passed in: `sign` makes
  * `X-POS-Signature` of a request, at once or later.
  */
 export class TillClient {
   #options;
   #sign;
-  /** What our clock is behind the server's, in seconds; learned from a refusal. */
+  /** How far our clock is behind the server's, in seconds; learned from a refusal. */
   #clockOffset = 0;
 
   constructor(options, sign) {
@@ -81,7 +81,7 @@ export class TillClient {
     return this.send('inventory', record);
   }
 
-  /** What the till believes of a shift; the answer names what is missing and what differs. */
+  /** The till's own sums of a shift; the answer names what is missing and what differs. */
   closing(record) {
     return this.send('closing', record);
   }
@@ -104,12 +104,12 @@ export class TillClient {
     return this.#post('/batch', `{"records":[${entries.join(',')}]}`);
   }
 
-  /** What a record would become; nothing is stored. */
+  /** Validates a record; nothing is stored. */
   validate(kind, record) {
     return this.#post('/validate', this.#enclosed(kind, record));
   }
 
-  /** What became of records, by their ids, in the order asked. */
+  /** States of records, by their ids, in the order of the ids. */
   status(externalIds) {
     return this.#post('/status', JSON.stringify({ external_ids: externalIds }));
   }

@@ -12,14 +12,14 @@ const result = (request) =>
 const open = (name) => {
   const request = indexedDB.open(name, 1);
   request.onupgradeneeded = () => {
-    // A number is never given twice, so what was put aside keeps its own.
+    // A number is never given twice, so a refused record keeps its number.
     request.result.createObjectStore(WAITING, { autoIncrement: true }).createIndex('kind', 'kind');
     request.result.createObjectStore(REFUSED).createIndex('kind', 'kind');
   };
   return result(request);
 };
 
-/** Records in an IndexedDB database of the page's origin. What is resolved is written down. */
+/** Records in an IndexedDB database of the page's origin. A promise resolves after the write. */
 export class DatabaseStore {
   #name;
   #opened = null;

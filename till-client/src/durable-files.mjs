@@ -4,7 +4,7 @@ import path from 'node:path';
 import { pause } from './retry.mjs';
 
 const UNFINISHED = '.part';
-/** Whatever a living process is writing is younger than this. */
+/** Files that a running process is writing are younger than this. */
 const ABANDONED_MS = 24 * 60 * 60_000;
 
 /** The system is short of something for a moment: nothing is wrong with the file. */
@@ -26,7 +26,7 @@ export const patiently = async (work) => {
   return work();
 };
 
-/** Whether there is anything under this name. */
+/** True if there is a file of this name. */
 export const isThere = (file) =>
   fs.lstat(file).then(
     () => true,
@@ -65,8 +65,8 @@ export const writeDurably = async (file, content) => {
 };
 
 /**
- * Writes a file of which no other process writes one with the same claim at the same time: whoever
- * makes `<claim>.part` may. `isTaken` is asked while nobody else can take it.
+ * Writes a file of which no other process writes one with the same claim at the same time: only the
+ * process that makes `<claim>.part` may. `isTaken` is called while no other one can take it.
  * @returns {Promise<boolean>} false: it belongs to somebody else, and nothing was written
  */
 export const writeClaimed = async ({ claim, isTaken, file }, content) => {

@@ -24,8 +24,8 @@ const unlessGone = async (work, otherwise) => {
 };
 
 /**
- * Records in a folder, one file each. What is resolved is on the disk. Other processes may use the
- * folder too: no number is given twice, and nothing is removed but what was sent.
+ * Records in a folder, one file each. A promise resolves once the file is on the disk. Other processes may use the
+ * folder too: no number is given twice, and only sent records are removed.
  */
 export class FileStore {
   #folder;
@@ -74,7 +74,7 @@ export class FileStore {
     return unlessGone(() => patiently(() => fs.readFile(path.join(this.#folder, name))), null);
   }
 
-  /** Whether a file that cannot be read may be read a moment later. */
+  /** True if a file that cannot be read now may be readable a moment later. */
   isPassing(error) {
     return isPassing(error);
   }

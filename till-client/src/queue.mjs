@@ -5,9 +5,9 @@ import { pause, retryDelay } from './retry.mjs';
 const IDLE_MS = 60_000;
 
 /**
- * Refusals of the record itself: it is put aside with the answer, and the next ones go on. Not 401,
+ * Refusals of the record itself: it is kept apart with the answer, and the next ones are sent. Not 401,
  * 404 or a page of some gateway: those are about the till or the network, every record would get
- * the same, and a day's sales must not be put aside because a clock was wrong.
+ * the same, and a day's sales must not be refused because a clock was wrong.
  */
 const UNFIT = new Set([400, 403, 413, 415, 422]);
 const isUnfit = ({ status, body }) => UNFIT.has(status) && Boolean(body);
@@ -54,7 +54,7 @@ export class OfflineQueue {
   #running = null;
   /** Kinds whose route answered 404, with that error; not asked again before their time. */
   #closed = new Map();
-  /** What could neither be read nor be put aside. */
+  /** Records that could neither be read nor be moved to the refused ones. */
   #unreadable = new Set();
   /** `live` or `test`, asked once where it matters. */
   #mode = null;
@@ -109,12 +109,12 @@ export class OfflineQueue {
     return this.#store.waiting();
   }
 
-  /** Names of the records that were put aside; the answer to each is kept with it. */
+  /** Names of the refused records; the answer to each is kept with it. */
   refused() {
     return this.#store.refused();
   }
 
-  /** Puts what was put aside at the end of the queue, once its cause is mended. */
+  /** Puts the refused records at the end of the queue, once their cause is fixed. */
   async requeue() {
     let taken = 0;
     for (const name of await this.refused()) {
@@ -145,7 +145,7 @@ export class OfflineQueue {
     return { ...result, remaining: (await this.pending()).length };
   }
 
-  /** Resolves when the record under way has been answered. What waits stays on the disk. */
+  /** Resolves when the record under way has been answered. Waiting records stay on the disk. */
   async stop() {
     this.#stopped.abort();
     this.#bell.abort();
@@ -265,8 +265,8 @@ export class OfflineQueue {
   }
 
   /**
-   * @throws TillError where the site has something else under the record's id, or has it from a test
-   * though the till is live; or where it cannot be asked which it is
+   * @throws TillError if the site has another record of this id, or has it from a test though the till
+   * is live; or if the site cannot be asked
    */
   async #requireAcceptance(answer) {
     if (answer.payload_mismatch === true) throw doubtful('payload_mismatch', answer);
@@ -302,7 +302,7 @@ export class OfflineQueue {
     return 'refused';
   }
 
-  /** What the till's own program does with the news must not stop the queue. */
+  /** An error of the till's own handler must not stop the queue. */
   #tell(settlement) {
     try {
       this.#onSettled(settlement);

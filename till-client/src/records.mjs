@@ -1,10 +1,10 @@
 const BATCH_KINDS = new Set(['sale', 'refund', 'inventory']);
 const KINDS = new Set([...BATCH_KINDS, 'closing']);
 
-/** Whether it has a route of its own. */
+/** True if it has its own route. */
 export const isKind = (kind) => KINDS.has(kind);
 
-/** Whether it may stand in a batch, and be tried. */
+/** True if it may be part of a batch, and be validated. */
 export const isBatchKind = (kind) => BATCH_KINDS.has(kind);
 
 /** A record as it goes out: text or bytes as they are, anything else serialised here, once. */

@@ -1,7 +1,7 @@
 import {
   Box,
   EmptyStateLayout,
-  IconButton,
+  Flex,
   Table,
   Tbody,
   Td,
@@ -16,12 +16,16 @@ import { EmptyDocuments } from '@strapi/icons/symbols';
 import type { ReactNode } from 'react';
 import { styled } from 'styled-components';
 import { useText } from '../utils/text';
+import { Cut } from './cut';
+import { useIsNarrow } from './narrow';
 
 export interface Column<Row> {
   id: string;
   label: string;
   /** For columns of buttons, whose heading only a screen reader says. */
   hiddenLabel?: boolean;
+  /** Shown in place of the label, such as a checkbox for all rows. */
+  heading?: ReactNode;
   cell(row: Row): ReactNode;
   /** A click into this cell does not open the row. */
   interactive?: boolean;
@@ -47,6 +51,7 @@ interface DataTableProps<Row> {
 }
 
 const WIDE = 'switchboard-wide';
+const CELL_WIDTH = '28rem';
 
 /** A screen of 1024 pixels with its menus has room for fewer columns, closer together. */
 const Fitting = styled.div`
@@ -59,23 +64,117 @@ const Fitting = styled.div`
     td {
       padding-inline: ${({ theme }) => theme.spaces[2]};
     }
+  }
 
-    /* Times and names take two lines there. */
-    td a,
-    td span,
-    td time {
-      white-space: normal;
-    }
+  /* Times and the parts of a cell take two lines where there is no room for one. */
+  td span,
+  td time,
+  th span {
+    white-space: normal;
   }
 `;
 
+const Sort = styled.button`
+  display: inline-flex;
+  align-items: center;
+  gap: ${({ theme }) => theme.spaces[1]};
+  padding: 0;
+  border: none;
+  background: none;
+  cursor: pointer;
+`;
+
 /** Bare words and numbers get the look of a table's text; anything else has one of its own. */
-const Cell = ({ content }: { content: ReactNode }) =>
-  typeof content === 'string' || typeof content === 'number' ? (
-    <Typography textColor="neutral800">{content}</Typography>
-  ) : (
-    <Box>{content}</Box>
+const Cell = ({ content }: { content: ReactNode }) => (
+  <Box maxWidth={CELL_WIDTH} minWidth={0}>
+    {typeof content === 'string' || typeof content === 'number' ? (
+      <Cut textColor="neutral800">{String(content)}</Cut>
+    ) : (
+      content
+    )}
+  </Box>
+);
+
+interface HeadingProps {
+  column: Pick<Column<never>, 'id' | 'label' | 'hiddenLabel' | 'heading' | 'sortable' | 'wide'>;
+  sorting: Sorting | undefined;
+  onSort: ((sorting: Sorting) => void) | undefined;
+}
+
+/** A column's heading; a click sorts by it, and the one that is sorted by has the arrow. */
+const Heading = ({ column, sorting, onSort }: HeadingProps) => {
+  const text = useText();
+  const { id, label, hiddenLabel, heading, sortable, wide } = column;
+  const sorted = sorting?.by === id ? sorting : null;
+  const words = (
+    <Typography variant="sigma" textColor="neutral600">
+      {label}
+    </Typography>
   );
+  const direction = sorted?.descending ? 'descending' : 'ascending';
+  return (
+    <Th
+      className={wide ? WIDE : undefined}
+      role="columnheader"
+      aria-sort={sorted ? direction : undefined}
+    >
+      {heading ?? (hiddenLabel ? <VisuallyHidden>{label}</VisuallyHidden> : null)}
+      {!heading && !hiddenLabel && !(sortable && onSort) && words}
+      {sortable && onSort && (
+        <Sort
+          type="button"
+          onClick={() => onSort({ by: id, descending: sorted !== null && !sorted.descending })}
+        >
+          <VisuallyHidden>{text('table.sort', { column: label })}</VisuallyHidden>
+          <span aria-hidden>{words}</span>
+          {sorted && (sorted.descending ? <CaretDown aria-hidden /> : <CaretUp aria-hidden />)}
+        </Sort>
+      )}
+    </Th>
+  );
+};
+
+type CardsProps<Row> = Pick<DataTableProps<Row>, 'label' | 'columns' | 'rows' | 'rowId' | 'onOpen'>;
+
+/** The rows on a screen as narrow as a phone: each a card, which names its values. */
+const Cards = <Row,>({ label, columns, rows, rowId, onOpen }: CardsProps<Row>) => (
+  <Flex tag="ul" aria-label={label} direction="column" alignItems="stretch" gap={3}>
+    {rows.map((row) => (
+      <Box
+        key={rowId(row)}
+        tag="li"
+        padding={4}
+        hasRadius
+        background="neutral0"
+        shadow="tableShadow"
+        onClick={onOpen ? () => onOpen(row) : undefined}
+      >
+        {columns.map(({ id, label: heading, hiddenLabel, cell, interactive }) => (
+          <Flex
+            key={id}
+            gap={3}
+            paddingTop={1}
+            paddingBottom={1}
+            alignItems="start"
+            justifyContent={hiddenLabel ? 'end' : 'space-between'}
+            onClick={
+              interactive
+                ? (event: { stopPropagation(): void }) => event.stopPropagation()
+                : undefined
+            }
+          >
+            {!hiddenLabel && (
+              <Typography variant="sigma" textColor="neutral600">
+                {heading}
+              </Typography>
+            )}
+            <Cell content={cell(row)} />
+          </Flex>
+        ))}
+      </Box>
+    ))}
+  </Flex>
+);
 
 /** The host's table: rows that open on a click (their first cell holds the link for keyboards). */
 export const DataTable = <Row,>({
@@ -88,7 +187,7 @@ export const DataTable = <Row,>({
   onSort,
   empty,
 }: DataTableProps<Row>) => {
-  const text = useText();
+  const isNarrow = useIsNarrow();
   if (rows.length === 0) {
     return (
       <EmptyStateLayout
@@ -98,33 +197,14 @@ export const DataTable = <Row,>({
       />
     );
   }
+  if (isNarrow) return <Cards {...{ label, columns, rows, rowId, onOpen }} />;
   return (
     <Fitting>
       <Table colCount={columns.length} rowCount={rows.length + 1} aria-label={label}>
         <Thead>
           <Tr>
-            {columns.map(({ id, label: heading, hiddenLabel, sortable, wide }) => (
-              <Th key={id} className={wide ? WIDE : undefined}>
-                {hiddenLabel ? (
-                  <VisuallyHidden>{heading}</VisuallyHidden>
-                ) : (
-                  <Typography variant="sigma" textColor="neutral600">
-                    {heading}
-                  </Typography>
-                )}
-                {sortable && onSort && (
-                  <IconButton
-                    label={text('table.sort', { column: heading })}
-                    variant="ghost"
-                    size="XS"
-                    onClick={() =>
-                      onSort({ by: id, descending: sorting?.by === id && !sorting.descending })
-                    }
-                  >
-                    {sorting?.by === id && sorting.descending ? <CaretDown /> : <CaretUp />}
-                  </IconButton>
-                )}
-              </Th>
+            {columns.map((column) => (
+              <Heading key={column.id} column={column} sorting={sorting} onSort={onSort} />
             ))}
           </Tr>
         </Thead>

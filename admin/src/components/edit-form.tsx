@@ -1,5 +1,5 @@
 import { Blocker, Form, useForm } from '@strapi/strapi/admin';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { changedFields, same } from '../utils/changed-fields';
 import type { Problems, Saved } from '../utils/errors';
 
@@ -10,6 +10,8 @@ export interface Editing<Values> {
   saving: boolean;
   /** Something is entered that is not saved. */
   modified: boolean;
+  /** For a button outside of the form's element. */
+  submit(): void;
   set<K extends keyof Values & string>(field: K, value: Values[K]): void;
 }
 
@@ -17,8 +19,11 @@ interface EditFormProps<Values extends object> {
   initial: Values;
   /** Problems found without the server, by field. */
   problemsOf?(values: Values): Problems;
-  /** @param changed  the fields that differ from what they were when editing began */
-  onSave(values: Values, changed: Partial<Values>): Promise<Saved>;
+  /**
+   * @param changed the fields that differ from what they were when editing began
+   * @param before all fields as they were then
+   */
+  onSave(values: Values, changed: Partial<Values>, before: Values): Promise<Saved>;
   children(editing: Editing<Values>): ReactNode;
 }
 
@@ -42,12 +47,14 @@ export const EditForm = <Values extends object>({
 }: EditFormProps<Values>) => {
   const [base, setBase] = useState(initial);
   const [untouched, setUntouched] = useState(true);
+  const form = useRef<HTMLFormElement>(null);
   useEffect(() => {
     if (untouched && !same(base, initial)) setBase(initial);
   }, [untouched, base, initial]);
 
   return (
     <Form<Values>
+      ref={form}
       method="PUT"
       width="100%"
       initialValues={base}
@@ -56,7 +63,7 @@ export const EditForm = <Values extends object>({
         const done: Saved =
           Object.keys(problems).length > 0
             ? { saved: false, problems }
-            : await onSave(values, changedFields(values, base));
+            : await onSave(values, changedFields(values, base), base);
         if (done.saved) resetForm(values);
         else setErrors(done.problems as Parameters<typeof setErrors>[0]);
       }}
@@ -70,6 +77,7 @@ export const EditForm = <Values extends object>({
             errors: errors as Problems,
             saving: isSubmitting,
             modified,
+            submit: () => form.current?.requestSubmit(),
             set: (field, value) => {
               onChange(field, value);
               if ((errors as Problems)[field]) {

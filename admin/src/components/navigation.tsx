@@ -3,26 +3,45 @@ import { SubNav } from '@strapi/strapi/admin';
 import { NavLink } from 'react-router-dom';
 import { styled } from 'styled-components';
 import type { NavigationGroup } from '../navigation';
-import { useText } from '../utils/text';
+import { type TextKey, useText } from '../utils/text';
+import type { RecordList } from './record-lists';
 
 interface NavigationProps {
   groups: readonly NavigationGroup[];
+  records: readonly RecordList[];
 }
 
-const address = (path: string): string => `/plugins/switchboard/${path}`;
+interface Section {
+  label: TextKey;
+  links: readonly RecordList[];
+}
+
+/** The overview, then the records that everything is about, then the rest. */
+const sectionsOf = ({ groups, records }: NavigationProps): Section[] => {
+  const sections: Section[] = groups.map(({ label, entries }) => ({
+    label,
+    links: entries.map((entry) => ({
+      label: entry.label,
+      address: `/plugins/switchboard/${entry.path}`,
+    })),
+  }));
+  const lists: Section = { label: 'nav.records', links: records };
+  const before = sections.findIndex(({ label }) => label !== 'nav.start');
+  return records.length > 0 ? sections.toSpliced(Math.max(0, before), 0, lists) : sections;
+};
 
 /** The host's navigation next to a page. The host hides it where the screen is narrow. */
-export const SideNavigation = ({ groups }: NavigationProps) => {
+export const SideNavigation = (props: NavigationProps) => {
   const text = useText();
   return (
     <SubNav.Main aria-label={text('nav.plugin')}>
       <SubNav.Header label={text('nav.plugin')} />
       <SubNav.Content>
         <SubNav.Sections>
-          {groups.map(({ label, entries }) => (
+          {sectionsOf(props).map(({ label, links }) => (
             <SubNav.Section key={label} label={text(label)}>
-              {entries.map((entry) => (
-                <SubNav.Link key={entry.path} to={address(entry.path)} label={text(entry.label)} />
+              {links.map((link) => (
+                <SubNav.Link key={link.address} to={link.address} label={text(link.label)} />
               ))}
             </SubNav.Section>
           ))}
@@ -48,7 +67,7 @@ const Entry = styled(NavLink)`
 `;
 
 /** The entries of the navigation above a page, on screens too narrow to have it at the side. */
-export const TopNavigation = ({ groups }: NavigationProps) => {
+export const TopNavigation = (props: NavigationProps) => {
   const text = useText();
   return (
     <Box
@@ -62,10 +81,10 @@ export const TopNavigation = ({ groups }: NavigationProps) => {
       padding={2}
     >
       <Flex tag="ul" gap={1} wrap="wrap">
-        {groups.flatMap(({ entries }) =>
-          entries.map(({ path, label }) => (
-            <li key={path}>
-              <Entry to={address(path)}>{text(label)}</Entry>
+        {sectionsOf(props).flatMap(({ links }) =>
+          links.map(({ address, label }) => (
+            <li key={address}>
+              <Entry to={address}>{text(label)}</Entry>
             </li>
           ))
         )}

@@ -1,14 +1,23 @@
 import { Box } from '@strapi/design-system';
 import { Pagination as HostPagination } from '@strapi/strapi/admin';
+import { styled } from 'styled-components';
 import type { Pagination } from '../../../shared/contracts/webhooks';
 
 interface PagerProps {
   pagination: Pick<Pagination, 'page' | 'per_page' | 'page_count' | 'total'>;
 }
 
+/** On a narrow screen the page numbers go below the page size, and a long row of them wraps. */
+const Wrapping = styled(Box)`
+  & > *,
+  & nav ol {
+    flex-wrap: wrap;
+  }
+`;
+
 /** The host's pagination, on `page` and `pageSize` of the address. */
 export const Pager = ({ pagination }: PagerProps) => (
-  <Box paddingTop={4}>
+  <Wrapping paddingTop={4}>
     <HostPagination.Root
       pageCount={pagination.page_count}
       total={pagination.total}
@@ -17,7 +26,7 @@ export const Pager = ({ pagination }: PagerProps) => (
       <HostPagination.PageSize options={['10', '20', '50', '100']} />
       <HostPagination.Links />
     </HostPagination.Root>
-  </Box>
+  </Wrapping>
 );
 
 /** One page of rows that are all here. */

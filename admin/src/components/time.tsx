@@ -45,10 +45,15 @@ const listen = (listener: () => void): (() => void) => {
 
 const wholeSecond = (): number => Math.floor(Date.now() / TICK_MS) * TICK_MS;
 
+// Before somebody listens nothing ticks, and what is drawn then must not be of long ago.
+const currentSecond = (): number => (listeners.size === 0 ? wholeSecond() : lastTick);
+
 /** The current time, again every second: relative times grow old while they are looked at. */
-export const useNow = (): number =>
-  // Before somebody listens nothing ticks, and what is drawn then must not be of long ago.
-  useSyncExternalStore(listen, () => (listeners.size === 0 ? wholeSecond() : lastTick));
+export const useNow = (): number => useSyncExternalStore(listen, currentSecond);
+
+/** A judgement of the current time, every second; draws again only if it changes. */
+export const useIsNow = (judge: (now: number) => boolean): boolean =>
+  useSyncExternalStore(listen, () => judge(currentSecond()));
 
 export const useAbsoluteTime = () => {
   const { formatDate } = useIntl();

@@ -1,11 +1,12 @@
 import { Layouts, Page } from '@strapi/strapi/admin';
-import { lazy, type ReactElement, Suspense } from 'react';
-import { Navigate, Route, Routes } from 'react-router-dom';
+import { lazy, type ReactElement, Suspense, useMemo } from 'react';
+import { Navigate, Route, Routes, useLocation } from 'react-router-dom';
 import type { FeatureId } from '../../../shared/contracts/features';
 import type { ModuleId } from '../../../shared/contracts/modules';
 import type { AdminAction } from '../../../shared/contracts/permissions';
 import { FeatureOff, ModuleOff } from '../components/page-states';
 import { SideNavigation, TopNavigation } from '../components/navigation';
+import { useRecordLists } from '../components/record-lists';
 import { openGroups } from '../navigation';
 import { AccessContext, permissionsFor, useGrants } from '../permissions';
 import { useModules } from '../services/settings';
@@ -70,51 +71,70 @@ const ROUTES: readonly PageRoute[] = [
     module: 'webhooks',
   },
   {
-    path: 'connections',
+    path: 'tills',
     page: <ConnectionListPage />,
     actions: ['connections.read'],
     feature: 'pos',
   },
   {
-    path: 'connections/create',
+    path: 'tills/create',
     page: <ConnectionCreatePage />,
     actions: ['connections.manage'],
     feature: 'pos',
   },
   {
-    path: 'connections/:id',
+    path: 'tills/:id',
     page: <ConnectionPage />,
     actions: ['connections.read'],
     feature: 'pos',
   },
-  { path: 'days', page: <DaysPage />, actions: ['sales.read'], feature: 'pos' },
-  { path: 'events', page: <EventListPage />, actions: ['pos-events.read'], feature: 'pos' },
-  { path: 'events/:id', page: <EventPage />, actions: ['pos-events.read'], feature: 'pos' },
-  { path: 'mapping', page: <MappingPage />, actions: ['mapping.manage'], feature: 'pos' },
+  { path: 'sales', page: <DaysPage />, actions: ['sales.read'], feature: 'pos' },
+  { path: 'records', page: <EventListPage />, actions: ['pos-events.read'], feature: 'pos' },
+  { path: 'records/:id', page: <EventPage />, actions: ['pos-events.read'], feature: 'pos' },
+  { path: 'unmapped', page: <MappingPage />, actions: ['mapping.manage'], feature: 'pos' },
   { path: 'stock', page: <StockPage />, actions: ['stock.read'], feature: 'pos' },
   { path: 'stock/items/:id', page: <ItemPage />, actions: ['stock.read'], feature: 'pos' },
   { path: 'stock/count', page: <CountPage />, actions: ['stock.manage'], feature: 'pos' },
   { path: 'stock/check', page: <CheckPage />, actions: ['stock.manage'], feature: 'pos' },
   { path: 'stock/transfers', page: <TransferPage />, actions: ['stock.read'], feature: 'pos' },
-  { path: 'imports', page: <ImportPage />, actions: ['crm.import', 'stock.import'] },
+  { path: 'import', page: <ImportPage />, actions: ['crm.import', 'stock.import'] },
   { path: 'stock/levels/:id', page: <LevelPage />, actions: ['stock.read'], feature: 'pos' },
 ];
+
+/** Pages whose address was another one. */
+const MOVED = {
+  connections: 'tills',
+  days: 'sales',
+  events: 'records',
+  mapping: 'unmapped',
+  imports: 'import',
+} as const;
+
+const Moved = ({ from }: { from: keyof typeof MOVED }) => {
+  const { pathname, search } = useLocation();
+  const to = pathname.replace(`/switchboard/${from}`, `/switchboard/${MOVED[from]}`);
+  return <Navigate to={{ pathname: to, search }} replace />;
+};
 
 /** The plugin's menu entry: its navigation and its pages, each behind its own permission. */
 export const App = () => {
   const access = useGrants();
   const modules = useModules();
+  const { data: switches, features = { crm: true, pos: true } } = modules.data ?? {};
+  const enabled = useMemo(
+    () => new Set<string>((switches ?? []).filter((one) => one.enabled).map(({ id }) => id)),
+    [switches]
+  );
+  const records = useRecordLists(enabled);
   if (access.isLoading || modules.isLoading) return <Page.Loading />;
-  const { data: switches = [], features = { crm: true, pos: true } } = modules.data ?? {};
-  const enabled = new Set(switches.filter((one) => one.enabled).map(({ id }) => id));
   const groups = openGroups(access.can, enabled, features);
   const first = groups[0]?.entries[0];
   if (!first) return access.can('webhooks.read') ? <ModuleOff /> : <Page.NoPermissions />;
 
   return (
     <AccessContext.Provider value={access}>
-      <Layouts.Root sideNav={<SideNavigation groups={groups} />}>
-        <TopNavigation groups={groups} />
+      <Layouts.Root sideNav={<SideNavigation groups={groups} records={records} />}>
+        <TopNavigation groups={groups} records={records} />
         <Suspense fallback={<Page.Loading />}>
           <Routes>
             <Route index element={<Navigate to={first.path} replace />} />
@@ -132,6 +152,9 @@ export const App = () => {
                   )
                 }
               />
+            ))}
+            {(Object.keys(MOVED) as (keyof typeof MOVED)[]).map((from) => (
+              <Route key={from} path={`${from}/*`} element={<Moved from={from} />} />
             ))}
             <Route path="*" element={<Page.Error />} />
           </Routes>

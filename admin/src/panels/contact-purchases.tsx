@@ -7,11 +7,12 @@ import { Steps } from '../components/steps';
 import { Time } from '../components/time';
 import { useGrants } from '../permissions';
 import { usePurchases } from '../services/customers';
+import { usePolling } from '../utils/polling';
 import { useText } from '../utils/text';
 
 const PER_PAGE = 5;
 const REFRESH_MS = 10_000;
-const LOG = '/plugins/switchboard/events';
+const LOG = '/plugins/switchboard/records';
 
 /** A purchase by the id that its till gave it, leading to it for those who may read the log. */
 const PurchaseName = ({ external_id: id }: Purchase) => {
@@ -27,7 +28,7 @@ const ContactPurchases = ({ id }: { id: string }) => {
   const [page, setPage] = useState(1);
   const purchases = usePurchases(
     { contact: id, page, perPage: PER_PAGE },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   if (purchases.isError) {
     return <Typography textColor="neutral600">{text('error.load')}</Typography>;

@@ -1,10 +1,11 @@
 import { lazy, Suspense } from 'react';
 import { useGrants } from '../permissions';
 import { useRecordTypes } from '../services/settings';
+import { loadPage } from '../utils/load-part';
 import { useText } from '../utils/text';
 import type { EditView } from './edit-view';
 
-const ContactPurchases = lazy(() => import('./contact-purchases'));
+const ContactPurchases = lazy(() => loadPage(import('./contact-purchases')));
 
 /** The purchases and refunds of a contact. For other entries, nothing. */
 export const PurchasesPanel = ({ model, documentId }: EditView) => {

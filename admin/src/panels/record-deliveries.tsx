@@ -3,6 +3,7 @@ import { RowLink } from '../components/row-link';
 import { Time } from '../components/time';
 import { DeliveryStateBadge } from '../pages/webhooks/cells';
 import { useLog } from '../services/webhooks';
+import { usePolling } from '../utils/polling';
 import { useText } from '../utils/text';
 
 const SHOWN = 5;
@@ -18,7 +19,7 @@ interface RecordDeliveriesProps {
 const RecordDeliveries = ({ type, id }: RecordDeliveriesProps) => {
   const text = useText();
   const subject = { subject_type: type, subject_id: id };
-  const log = useLog({ ...subject, limit: SHOWN }, { pollingInterval: REFRESH_MS });
+  const log = useLog({ ...subject, limit: SHOWN }, { pollingInterval: usePolling(REFRESH_MS) });
   const search = new URLSearchParams(subject).toString();
   if (log.isError) return <Typography textColor="neutral600">{text('error.load')}</Typography>;
   if (!log.data) return null;

@@ -1,10 +1,11 @@
 import { lazy, Suspense } from 'react';
 import { useGrants } from '../permissions';
 import { useModules, useRecordTypes } from '../services/settings';
+import { loadPage } from '../utils/load-part';
 import { useText } from '../utils/text';
 import type { EditView } from './edit-view';
 
-const RecordDeliveries = lazy(() => import('./record-deliveries'));
+const RecordDeliveries = lazy(() => loadPage(import('./record-deliveries')));
 
 /** The latest deliveries about an entry that has events. For others, nothing. */
 export const RecordPanel = ({ model, documentId }: EditView) => {

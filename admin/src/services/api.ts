@@ -13,6 +13,9 @@ export const api = adminApi.enhanceEndpoints({
     'SwitchboardConnection',
     'SwitchboardEvent',
     'SwitchboardStock',
+    // Tags of the content manager.
+    'Document',
+    'Relations',
   ],
 });
 

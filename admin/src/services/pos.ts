@@ -2,12 +2,14 @@ import type {
   Connection,
   ConnectionInput,
   ConnectionRefusal,
+  ConnectionSummary,
   ConnectionWithSecret,
   LoggedRefusal,
   PosEvent,
   PosEventDetail,
   PosEventKind,
   PosEventState,
+  PosEventSummary,
 } from '../../../shared/contracts/pos';
 import type { Page } from '../../../shared/contracts/webhooks';
 import { api, everyPage, type One, queryString } from './api';
@@ -26,11 +28,24 @@ export interface EventFilter {
   perPage?: number;
 }
 
+const eventsPath = (
+  { states, externalId, perPage, unattached, ...filter }: EventFilter,
+  view?: 'summary'
+): string =>
+  `/switchboard/pos-events${queryString({
+    ...filter,
+    state: states?.join(','),
+    external_id: externalId,
+    customer_error: unattached && 'true',
+    per_page: perPage,
+    view,
+  })}`;
+
 const posApi = api.injectEndpoints({
   endpoints: (build) => ({
-    switchboardConnections: build.query<Connection[], void>({
+    switchboardConnections: build.query<ConnectionSummary[], void>({
       queryFn: (_argument, _api, _extra, baseQuery) =>
-        everyPage(baseQuery, '/switchboard/connections'),
+        everyPage(baseQuery, '/switchboard/connections', { view: 'summary' }),
       providesTags: ['SwitchboardConnection'],
     }),
     switchboardConnection: build.query<Connection, number>({
@@ -88,14 +103,11 @@ const posApi = api.injectEndpoints({
       providesTags: ['SwitchboardConnection'],
     }),
     switchboardPosEvents: build.query<Page<PosEvent>, EventFilter>({
-      query: ({ states, externalId, perPage, unattached, ...filter }) =>
-        `/switchboard/pos-events${queryString({
-          ...filter,
-          state: states?.join(','),
-          external_id: externalId,
-          customer_error: unattached && 'true',
-          per_page: perPage,
-        })}`,
+      query: (filter) => eventsPath(filter),
+      providesTags: ['SwitchboardEvent'],
+    }),
+    switchboardPosEventList: build.query<Page<PosEventSummary>, EventFilter>({
+      query: (filter) => eventsPath(filter, 'summary'),
       providesTags: ['SwitchboardEvent'],
     }),
     switchboardPosEvent: build.query<PosEventDetail, number>({
@@ -131,6 +143,7 @@ export const {
   useSwitchboardRefusalsQuery: useRefusals,
   useSwitchboardLoggedRefusalsQuery: useLoggedRefusals,
   useSwitchboardPosEventsQuery: usePosEvents,
+  useSwitchboardPosEventListQuery: usePosEventList,
   useSwitchboardPosEventQuery: usePosEvent,
   useSwitchboardReprocessMutation: useReprocess,
   useSwitchboardAcceptWithoutSaleMutation: useAcceptWithoutSale,

@@ -4,8 +4,8 @@ import type {
   CreatedApplicationPassword,
 } from '../../../shared/contracts/access';
 import type { ModuleId, ModulesAnswer } from '../../../shared/contracts/modules';
-import type { MappedType, RecordTypes } from '../../../shared/contracts/overview';
-import { api } from './api';
+import type { Attention, MappedType, RecordTypes } from '../../../shared/contracts/overview';
+import { api, type One } from './api';
 
 const settingsApi = api.injectEndpoints({
   endpoints: (build) => ({
@@ -21,6 +21,11 @@ const settingsApi = api.injectEndpoints({
         'SwitchboardWebhookList',
         'SwitchboardHealth',
       ],
+    }),
+    switchboardAttention: build.query<Attention, void>({
+      query: () => '/switchboard/attention',
+      transformResponse: ({ data }: One<Attention>) => data,
+      providesTags: ['SwitchboardConnection', 'SwitchboardEvent'],
     }),
     switchboardMappedTypes: build.query<MappedType[], void>({
       query: () => '/switchboard/mapped-types',
@@ -53,6 +58,7 @@ const settingsApi = api.injectEndpoints({
 export const {
   useSwitchboardModulesQuery: useModules,
   useSwitchboardSetModulesMutation: useSetModules,
+  useSwitchboardAttentionQuery: useAttention,
   useSwitchboardMappedTypesQuery: useMappedTypes,
   useSwitchboardRecordTypesQuery: useRecordTypes,
   useSwitchboardPasswordsQuery: usePasswords,

@@ -1,8 +1,10 @@
 import type { DeliveryFigures, HealthReport } from '../../../shared/contracts/overview';
 import type {
   CatalogueEvent,
+  EventSummary,
   CursorPage,
   Delivery,
+  DeliverySummary,
   FailureCauses,
   FilterPreview,
   FilterPreviewInput,
@@ -15,12 +17,13 @@ import type {
   Page,
   TestResult,
   WebhookInput,
+  WebhookSummary,
   WebhookWithSecret,
 } from '../../../shared/contracts/webhooks';
 import { haveMoved } from '../utils/recoveries';
 import { api, type One, queryString } from './api';
 
-/** The log's filters as the routes take them; docs/contract-webhooks.md#the-log-of-deliveries. */
+/** The log's filters as the routes take them; docs/management-api.md#finding-deliveries. */
 export interface LogFilter {
   webhook?: number;
   event?: string;
@@ -66,15 +69,19 @@ const oneWebhook = (id: number) => ({ type: 'SwitchboardWebhook' as const, id })
 
 const webhooksApi = api.injectEndpoints({
   endpoints: (build) => ({
-    switchboardWebhookPage: build.query<Page<ManagedWebhook>, WebhookListFilter>({
+    switchboardWebhookPage: build.query<Page<WebhookSummary>, WebhookListFilter>({
       query: ({ perPage, ...filter }) =>
-        `/switchboard/webhooks${queryString({ ...filter, per_page: perPage })}`,
+        `/switchboard/webhooks${queryString({ ...filter, per_page: perPage, view: 'summary' })}`,
       providesTags: ['SwitchboardWebhookList'],
     }),
-    switchboardWebhook: build.query<WebhookWithSecret, number>({
+    switchboardWebhook: build.query<ManagedWebhook, number>({
+      query: (id) => `/switchboard/webhooks/${id}?secrets=false`,
+      transformResponse: ({ data }: One<ManagedWebhook>) => data,
+      providesTags: (_result, _error, id) => [oneWebhook(id)],
+    }),
+    switchboardReveal: build.mutation<WebhookWithSecret, number>({
       query: (id) => `/switchboard/webhooks/${id}`,
       transformResponse: ({ data }: One<WebhookWithSecret>) => data,
-      providesTags: (_result, _error, id) => [oneWebhook(id)],
     }),
     switchboardCreateWebhook: build.mutation<WebhookWithSecret, WebhookInput>({
       query: (data) => ({ url: '/switchboard/webhooks', method: 'POST', data }),
@@ -122,17 +129,24 @@ const webhooksApi = api.injectEndpoints({
       transformResponse: ({ data }: One<TestResult>) => data,
       invalidatesTags: ['SwitchboardDelivery', 'SwitchboardHealth'],
     }),
+    switchboardEventNames: build.query<EventSummary[], void>({
+      query: () => '/switchboard/webhooks/events?view=summary',
+      transformResponse: ({ data }: One<EventSummary[]>) => data,
+      providesTags: ['SwitchboardModules'],
+    }),
     switchboardEvents: build.query<CatalogueEvent[], void>({
       query: () => '/switchboard/webhooks/events',
       transformResponse: ({ data }: One<CatalogueEvent[]>) => data,
       providesTags: ['SwitchboardModules'],
     }),
-    switchboardLog: build.query<CursorPage<Delivery>, LogPage>({
-      query: (page) => `/switchboard/webhook-deliveries${queryString({ ...page })}`,
+    switchboardLog: build.query<CursorPage<DeliverySummary>, LogPage>({
+      query: (page) =>
+        `/switchboard/webhook-deliveries${queryString({ ...page, view: 'summary' })}`,
       providesTags: ['SwitchboardDelivery'],
     }),
     switchboardCauses: build.query<FailureCauses, LogFilter>({
-      query: (filter) => `/switchboard/webhook-deliveries/causes${queryString({ ...filter })}`,
+      query: (filter) =>
+        `/switchboard/webhook-deliveries/causes${queryString({ ...filter, by: 'cause' })}`,
       providesTags: ['SwitchboardDelivery'],
     }),
     switchboardDelivery: build.query<Delivery, number | string>({
@@ -233,8 +247,9 @@ const webhooksApi = api.injectEndpoints({
       transformResponse: ({ data }: One<Recovery>) => data,
       invalidatesTags: ['SwitchboardRecovery', 'SwitchboardDelivery', 'SwitchboardHealth'],
     }),
-    switchboardHealth: build.query<HealthReport, void>({
-      query: () => '/switchboard/webhooks-health',
+    switchboardHealth: build.query<HealthReport, number | void>({
+      query: (webhook) =>
+        `/switchboard/webhooks-health${queryString({ webhook: webhook ?? undefined })}`,
       transformResponse: ({ data }: One<HealthReport>) => data,
       providesTags: ['SwitchboardHealth'],
     }),
@@ -250,11 +265,13 @@ export const {
   useSwitchboardWebhookPageQuery: useWebhookPage,
   useSwitchboardWebhookQuery: useWebhook,
   useLazySwitchboardWebhookQuery: useLookUpWebhook,
+  useSwitchboardRevealMutation: useReveal,
   useSwitchboardCreateWebhookMutation: useCreateWebhook,
   useSwitchboardUpdateWebhookMutation: useUpdateWebhook,
   useSwitchboardDeleteWebhookMutation: useDeleteWebhook,
   useSwitchboardRotateSecretMutation: useRotateSecret,
   useSwitchboardTestWebhookMutation: useTestWebhook,
+  useSwitchboardEventNamesQuery: useEventNames,
   useSwitchboardEventsQuery: useCatalogue,
   useSwitchboardLogQuery: useLog,
   useSwitchboardCausesQuery: useCauses,

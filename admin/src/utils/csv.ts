@@ -17,8 +17,12 @@ const cellText = (value: Cell): string => {
 export const toCsv = (header: readonly string[], rows: readonly (readonly Cell[])[]): string =>
   `\uFEFF${[header, ...rows].map((row) => row.map(cellText).join(',')).join('\r\n')}\r\n`;
 
-/** Hands a text to the browser as a file. */
-export const download = (name: string, text: string, type = 'text/csv;charset=utf-8'): void => {
+/** Hands a text, or what the server answered, to the browser as a file. */
+export const download = (
+  name: string,
+  text: string | Blob,
+  type = 'text/csv;charset=utf-8'
+): void => {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   link.href = url;

@@ -1,7 +1,7 @@
 import { useCallback } from 'react';
 import { type PrimitiveType, useIntl } from 'react-intl';
 import { PLUGIN_ID } from '../pluginId';
-import { englishText, type TextKey } from './english';
+import { loadedText, type TextKey } from './loaded-texts';
 
 export type { TextKey };
 
@@ -9,13 +9,13 @@ export type { TextKey };
 export const message = (key: TextKey) => ({
   id: `${PLUGIN_ID}.${key}`,
   get defaultMessage() {
-    return englishText(key) ?? key;
+    return loadedText(key) ?? key;
   },
 });
 
 export type Translate = (key: TextKey, values?: Record<string, PrimitiveType>) => string;
 
-/** The plugin's texts in the user's language; a key that is not in English does not compile. */
+/** The plugin's texts in the user's language, below `withTexts`; a key that is not in English does not compile. */
 export const useText = (): Translate => {
   const { formatMessage } = useIntl();
   return useCallback((key, values) => formatMessage(message(key), values), [formatMessage]);
@@ -24,5 +24,5 @@ export const useText = (): Translate => {
 /** A key made of a value that the server chose; `undefined` where there is no text for it. */
 export const keyFor = (prefix: string, value: string): TextKey | undefined => {
   const key = `${prefix}.${value}`;
-  return englishText(key) === undefined ? undefined : (key as TextKey);
+  return loadedText(key) === undefined ? undefined : (key as TextKey);
 };

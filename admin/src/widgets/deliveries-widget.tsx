@@ -3,13 +3,14 @@ import { Widget } from '@strapi/strapi/admin';
 import { HealthChart, HealthCountsLine } from '../components/health-chart';
 import { useHealth } from '../services/webhooks';
 import { statusOf } from '../utils/errors';
+import { usePolling } from '../utils/polling';
 import { useText } from '../utils/text';
 
 const REFRESH_MS = 30_000;
 
 export const DeliveriesWidget = () => {
   const text = useText();
-  const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
+  const health = useHealth(undefined, { pollingInterval: usePolling(REFRESH_MS) });
   if (health.isLoading) return <Widget.Loading />;
   if (statusOf(health.error) === 404) {
     return <Widget.NoData>{text('modules.webhooksOff')}</Widget.NoData>;

@@ -4,15 +4,15 @@ import { NeedList } from '../pages/overview/need-list';
 import { useNeeds } from '../pages/overview/use-needs';
 import { AccessContext, useGrants } from '../permissions';
 
-const SHOWN = 4;
+const SHOWN = 8;
 
 const Content = () => {
-  const { isLoading, isUnknown, isPartial, needs } = useNeeds();
+  const { isLoading, isUnknown, isPartial, needs, more } = useNeeds();
   if (isLoading) return <Widget.Loading />;
   if (isUnknown && needs.length === 0) return <Widget.Error />;
   return (
     <Box padding={4}>
-      <NeedList needs={needs} well="needs.none" most={SHOWN} isPartial={isPartial} />
+      <NeedList needs={needs} well="needs.none" most={SHOWN} isPartial={isPartial} beyond={more} />
     </Box>
   );
 };

@@ -5,6 +5,7 @@ import { ConnectionBadge } from '../pages/connections/badges';
 import { RowLink } from '../components/row-link';
 import { useConnections } from '../services/pos';
 import { statusOf } from '../utils/errors';
+import { usePolling } from '../utils/polling';
 import { useText } from '../utils/text';
 
 const SHOWN = 5;
@@ -12,7 +13,9 @@ const REFRESH_MS = 30_000;
 
 export const TillsWidget = () => {
   const text = useText();
-  const { data, error, isLoading } = useConnections(undefined, { pollingInterval: REFRESH_MS });
+  const { data, error, isLoading } = useConnections(undefined, {
+    pollingInterval: usePolling(REFRESH_MS),
+  });
   if (isLoading) return <Widget.Loading />;
   if (statusOf(error) === 404) return <Widget.NoData>{text('feature.off')}</Widget.NoData>;
   if (!data) return <Widget.Error />;
@@ -27,7 +30,7 @@ export const TillsWidget = () => {
         {tills.map((till) => (
           <Tr key={till.id}>
             <Td>
-              <RowLink to={`/plugins/switchboard/connections/${till.id}`}>{till.name}</RowLink>
+              <RowLink to={`/plugins/switchboard/tills/${till.id}`}>{till.name}</RowLink>
             </Td>
             <Td>
               <ConnectionBadge connection={till} />

@@ -22,21 +22,21 @@ export const STEPS: readonly Step[] = [
     id: 'outage',
     links: [receiver, { text: 'failing', to: `${PLUGIN}/deliveries?state=failing` }],
   },
-  { id: 'days', links: [{ text: 'days', to: `${PLUGIN}/days` }] },
+  { id: 'days', links: [{ text: 'days', to: `${PLUGIN}/sales` }] },
   {
     id: 'till',
     links: [
       { text: 'till', page: 'till' },
-      { text: 'records', to: `${PLUGIN}/events` },
+      { text: 'records', to: `${PLUGIN}/records` },
       { text: 'stock', to: `${PLUGIN}/stock` },
     ],
   },
-  { id: 'mapping', links: [{ text: 'mapping', to: `${PLUGIN}/mapping` }] },
+  { id: 'mapping', links: [{ text: 'mapping', to: `${PLUGIN}/unmapped` }] },
   {
     id: 'held',
     links: [
-      { text: 'held', to: `${PLUGIN}/events?state=held` },
-      { text: 'differs', to: `${PLUGIN}/events?state=differs` },
+      { text: 'held', to: `${PLUGIN}/records?state=held` },
+      { text: 'differs', to: `${PLUGIN}/records?state=differs` },
     ],
   },
   { id: 'language', links: [{ text: 'profile', to: '/me' }] },

@@ -8,7 +8,7 @@ const unwrapped = (node) =>
     ? unwrapped(node.expression)
     : node;
 
-/** What `export default` or `module.exports =` gives. */
+/** The value of `export default` or `module.exports =`. */
 const exported = (file) => {
   const assignment = find(
     file,
@@ -49,7 +49,7 @@ const keysOf = (object, file) =>
   );
 
 /**
- * Adds an entry to what is in a configuration, as somebody does who reads "beside host and port".
+ * Adds an entry to what is in a configuration, as a reader of "next to host and port" does.
  * @param {string} source a file of `config/`
  * @param {string} entry such as `url: env('PUBLIC_URL', ''),`, with comments or without
  * @param {string} [key] the property of whose object it becomes part; without one, the whole

@@ -24,7 +24,7 @@ export const pagesOf = (project) => {
   const folder = path.join(project, 'node_modules/strapi-plugin-switchboard');
   const read = (page) => blocksOf(fs.readFileSync(path.join(folder, page), 'utf8'));
   return {
-    /** What a page says to run under this name. */
+    /** The command that a page has under this name. */
     toRun: (page, name) =>
       only(
         read(page).filter(({ run }) => run === name),
@@ -36,7 +36,7 @@ export const pagesOf = (project) => {
         read(page).filter(({ code }) => code.includes(text)),
         `${page} with ${text}`
       ),
-    /** What a page says to add, for a project in this language: `file` without extension. */
+    /** The blocks that a page says to add, for a project in this language: `file` without extension. */
     toAdd: (page, extension) =>
       read(page).flatMap(({ code, add }) => {
         if (add === null) return [];

@@ -1,4 +1,4 @@
-// What a check starts as somebody new would, without anything that an install brings.
+// Starts programs as a new user would, without anything that an install brings.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';

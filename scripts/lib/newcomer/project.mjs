@@ -14,7 +14,7 @@ export const run = (command, args, cwd, env = {}) =>
   execFileSync(command, args, {
     cwd,
     env: environment(env),
-    // What it says on standard error is part of the error where it fails.
+    // Its standard error is part of the error if it fails.
     stdio: ['ignore', 'pipe', 'pipe'],
     maxBuffer: 64 * 1024 * 1024,
     encoding: 'utf8',
@@ -59,7 +59,7 @@ export const createProjects = (workspace, languages, strapi) => {
 const DRIVER = 'better-sqlite3';
 
 /**
- * Packs SQLite's driver, which this checkout has installed, the way its author offers it for download. Where
+ * Packs SQLite's driver, which this checkout has installed, the way its author offers it for download. If
  * a machine cannot load it from there, each install compiles it: a minute and a half of the processor.
  */
 const offerDriver = (folder) => {
@@ -87,8 +87,8 @@ export const install = (project, tarball, readme) => {
 };
 
 /**
- * Has npm work out what it would install if a project had these packages, too, and installs nothing: it
- * refuses where a version is out of somebody's range.
+ * Makes npm resolve a project with these packages added, without an install: npm refuses if a version
+ * is out of a package's range.
  */
 export const resolveBeside = (project, packages) => {
   const folder = fs.mkdtempSync(path.join(path.dirname(project), 'beside-'));

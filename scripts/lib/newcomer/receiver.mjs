@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { createRequire } from 'node:module';
 
-/** The README's own function, from its block of code. */
+/** The page's own function, from its block of code. */
 export const verifierOf = (code) =>
   new Function('require', `${code}; return isGenuine;`)(createRequire(import.meta.url));
 
 /**
- * A receiver that verifies with the README's function and keeps what is genuine.
+ * A receiver that verifies with that function and keeps what is genuine.
  * @returns {Promise<{ events: object[], refused: number, close(): Promise<void> }>}
  */
 export const startReceiver = async (port, isGenuine) => {

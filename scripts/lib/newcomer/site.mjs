@@ -37,7 +37,7 @@ export const startSite = async (command, project, port, env = {}) => {
   return { ...site, url };
 };
 
-/** What is done on screen at a site's beginning: the first administrator, and an API token. */
+/** First steps on a new site's screen: the first administrator, and an API token. */
 export const makeAccounts = async (url) => {
   const { data } = await ask('POST', `${url}/admin/register-admin`, {
     body: {

@@ -47,7 +47,9 @@ const arrival = (receiver, event) =>
 
 /** The site's owner: a first webhook, a test, an event that verifies. */
 export const asOwner = async (newcomer) => {
-  const isGenuine = verifierOf(newcomer.pages.containing('README.md', 'function isGenuine'));
+  const isGenuine = verifierOf(
+    newcomer.pages.containing('docs/receivers.md', 'The secret of the webhook is missing')
+  );
   const receiver = await startReceiver(newcomer.port, isGenuine);
   try {
     const webhook = JSON.parse(runReadme(newcomer, 'create the webhook'));

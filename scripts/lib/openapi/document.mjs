@@ -59,8 +59,8 @@ const nameSchemas = ({ load, z }) => {
 const refusal = (description, schema) => ({ description, content: jsonOf(ref(schema)) });
 
 const HOST_REFUSALS = {
-  400: 'The request does not fit; `details.errors` names each field.',
-  401: 'Nobody, or wrong credentials.',
+  400: 'The request is not valid; `details.errors` names each field.',
+  401: 'Missing or wrong credentials.',
   403: 'Not allowed to do this.',
   404: 'There is no such record, or its module is off.',
   409: 'Not now: it is under way, finished, or not to be sent from here.',
@@ -211,7 +211,7 @@ const tillResponses = ({ ERROR_STATUS }) => {
   return responses;
 };
 
-/** A published schema as a component: its parts beside it, no address of its own. */
+/** A published schema as a component: its parts next to it, without an address. */
 const published = (schema, name, components) => {
   const text = JSON.stringify(schema);
   const {

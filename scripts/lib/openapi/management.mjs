@@ -19,7 +19,7 @@ export const managementOperations = {
   'webhooks.test': { summary: 'Send a test', refusals: [503] },
   'webhooks.revealSecret': { summary: 'Show a secret' },
   'webhooks.rotateSecret': { summary: 'Replace a secret' },
-  'webhooks.previewFilter': { summary: 'What a filter would let through' },
+  'webhooks.previewFilter': { summary: 'Preview a filter' },
   'webhook-events.find': { summary: 'Events that can be chosen' },
   'deliveries.find': { summary: 'Find deliveries' },
   'deliveries.findOne': { summary: 'One delivery with its attempts' },
@@ -27,7 +27,7 @@ export const managementOperations = {
   'deliveries.retry': { summary: 'Send a delivery again now', refusals: [409, 503] },
   'deliveries.skip': { summary: 'Give a delivery up', refusals: [409] },
   'deliveries.release': { summary: 'Let later deliveries go before this one', refusals: [409] },
-  'recoveries.preview': { summary: 'What a recovery would send again' },
+  'recoveries.preview': { summary: 'Preview a recovery' },
   'recoveries.create': {
     summary: 'Send failed deliveries again',
     status: 201,
@@ -36,7 +36,7 @@ export const managementOperations = {
   'recoveries.find': { summary: 'List recoveries' },
   'recoveries.findOne': { summary: 'How far a recovery is' },
   'recoveries.pause': { summary: 'Pause a recovery', refusals: [409] },
-  'recoveries.resume': { summary: 'Go on with a recovery', refusals: [409] },
+  'recoveries.resume': { summary: 'Resume a recovery', refusals: [409] },
   'recoveries.cancel': { summary: 'Cancel a recovery', refusals: [409] },
   'webhooks.replay': {
     summary: 'Send a webhook events of the journal; 200 counts them for a dry run',
@@ -45,7 +45,7 @@ export const managementOperations = {
   },
   'journal.find': { summary: 'Read the journal of events', refusals: [409] },
   'metrics.find': { summary: 'Figures for Prometheus', media: 'text/plain' },
-  'contact-purchases.find': { summary: 'What a contact bought and brought back' },
+  'contact-purchases.find': { summary: 'Purchases and returns of a contact' },
   'contacts.addTag': { summary: 'Give a contact a tag' },
   'contacts.removeTag': { summary: 'Take a tag from a contact' },
 };

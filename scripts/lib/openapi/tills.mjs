@@ -1,4 +1,4 @@
-// What tills are answered, and which body each of their routes takes. A new route of the namespace
+// Answers to tills, and the body that each of their routes takes. A new route of the namespace
 // needs a line in `tillOperations`; the generator fails without one.
 
 const text = { type: 'string' };
@@ -32,7 +32,7 @@ const oneOf = (values, description) => ({
  * @param words  `shared/contracts/pos` and `server/src/pos/rules/records`
  */
 export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNECTION_MODES }) => {
-  const state = oneOf(POS_EVENT_STATES, 'Where the record stands:');
+  const state = oneOf(POS_EVENT_STATES, 'State of the record:');
   const flags = list(oneOf(EVENT_FLAGS, 'A remark:'));
   const staleLines = list(object({ sku: text, quantity: integer }));
   const movements = list(ref('TillMovement'));
@@ -40,13 +40,13 @@ export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNEC
     TillError: object(
       {
         ok: { type: 'boolean', const: false },
-        code: oneOf(ERROR_CODES, 'What it is about:'),
+        code: oneOf(ERROR_CODES, 'Cause:'),
         message: { ...text, description: 'For people; of a 400 it names the field and the rule.' },
-        schema: { ...text, description: 'Of a 400: what the body should have been.' },
+        schema: { ...text, description: 'With a 400: the expected schema of the body.' },
         field: { ...text, description: 'Of a 400: the field.' },
         skew_seconds: {
           ...orNull(integer),
-          description: 'Of `timestamp_outside_window`: the clock of the till minus the server’s.',
+          description: 'With `timestamp_outside_window`: the clock of the till minus the server’s.',
         },
         required_scope: { ...text, description: 'Of `insufficient_scope`.' },
         stale: staleLines,
@@ -73,7 +73,8 @@ export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNEC
         mode: {
           ...text,
           const: 'test',
-          description: 'Of a repeat: the record was accepted in test mode, and moves no stock.',
+          description:
+            'With a duplicate: the record was accepted in test mode, and moves no stock.',
         },
         stale: {
           ...staleLines,
@@ -97,7 +98,10 @@ export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNEC
         sku: text,
         location_ref: orNull(text),
         quantity: integer,
-        effect: { ...integer, description: 'What it changes; 0 where a later count covers it.' },
+        effect: {
+          ...integer,
+          description: 'Change of the quantity; 0 if a later count covers it.',
+        },
         quantity_after: { ...integer, description: 'With the scope `stock:read` only.' },
       },
       ['quantity_after']
@@ -121,7 +125,7 @@ export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNEC
             external_id: text,
             state: {
               ...state,
-              description: `${state.description} \`unknown\`: never accepted; then it stands alone.`,
+              description: `${state.description} \`unknown\`: never accepted; no other key is set.`,
             },
             event_id: integer,
             kind: text,
@@ -153,7 +157,7 @@ export const tillSchemas = ({ POS_EVENT_STATES, EVENT_FLAGS, ERROR_CODES, CONNEC
       {
         ok: yes,
         event_id: integer,
-        state: oneOf(['matched', 'differs'], 'Whether till and site agree:'),
+        state: oneOf(['matched', 'differs'], 'Result of the comparison of till and site:'),
         duplicate: { type: 'boolean' },
         missing: { ...list(text), description: 'With `external_ids`: what the site has not.' },
         unexpected: {
@@ -183,7 +187,10 @@ export const tillBodies = ({ LIMITS, RECORD_KINDS }) => ({
   }),
   CatalogueRequest: object(
     {
-      cursor: { ...text, description: 'Of the page before; left out: from the beginning.' },
+      cursor: {
+        ...text,
+        description: 'Cursor of the previous page. Leave it out to start from the beginning.',
+      },
       limit: { ...integer, minimum: 1, maximum: LIMITS.catalogueItems, default: 500 },
     },
     ['cursor', 'limit']
@@ -218,7 +225,7 @@ const schemaOf = (kind) => ({
 export const tillOperations = {
   'GET /ping': {
     operationId: 'ping',
-    summary: 'Whether the key is right, and the server’s time',
+    summary: 'Check the credentials and read the server’s time',
     keyOnly: true,
     answers: { 200: ['Ping', 'The key is right.'] },
   },
@@ -230,10 +237,10 @@ export const tillOperations = {
   'POST /validate': asking(
     'validate',
     'Validation',
-    'What a record would become; stores nothing',
+    'Validate a record without storing it',
     'Validated'
   ),
-  'POST /status': asking('status', 'StatusRequest', 'What became of records', 'StatusAnswer'),
+  'POST /status': asking('status', 'StatusRequest', 'States of records', 'StatusAnswer'),
   'POST /catalogue': asking(
     'catalogue',
     'CatalogueRequest',

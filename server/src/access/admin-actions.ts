@@ -12,9 +12,9 @@ import type { App } from '../app';
 const label = (subCategory: string, displayName: string) => ({ subCategory, displayName });
 
 const LABELS: Readonly<Record<AdminAction, ReturnType<typeof label>>> = {
-  'webhooks.read': label('Webhooks', 'See webhooks and their deliveries'),
+  'webhooks.read': label('Webhooks', 'View webhooks and their deliveries'),
   'webhooks.create': label('Webhooks', 'Create'),
-  'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, send again'),
+  'webhooks.update': label('Webhooks', 'Change, test, rotate the secret, resend'),
   'webhooks.delete': label('Webhooks', 'Delete'),
   'webhooks.reveal': label('Webhooks', 'Reveal signing secrets'),
   'journal.read': label('Webhooks', 'Read the journal: every event with its data'),
@@ -23,16 +23,19 @@ const LABELS: Readonly<Record<AdminAction, ReturnType<typeof label>>> = {
   'crm.write': label('CRM', 'Change records through the API'),
   'crm.import': label('CRM', 'Import contacts'),
   'modules.update': label('CRM', 'Switch modules on and off'),
-  'application-passwords.manage': label('Application passwords', 'Make and revoke one’s own'),
-  'connections.read': label('Point of sale', 'See connections'),
-  'connections.manage': label('Point of sale', 'Create, change and revoke connections'),
-  'pos-events.read': label('Point of sale', 'See events'),
-  'pos-events.manage': label('Point of sale', 'Reprocess events and map what is unknown'),
-  'sales.read': label('Point of sale', 'See takings'),
-  'mapping.manage': label('Point of sale', 'Map unknown SKUs, barcodes and locations'),
-  'stock.read': label('Stock', 'See items, locations, levels and movements'),
-  'stock.manage': label('Stock', 'Change items and locations, adjust levels, move and count stock'),
-  'stock.import': label('Stock', 'Import items'),
+  'application-passwords.manage': label('Application passwords', 'Create and revoke your own'),
+  'connections.read': label('Shop', 'View tills'),
+  'connections.manage': label('Shop', 'Create, change and revoke tills'),
+  'pos-events.read': label('Shop', 'View till records'),
+  'pos-events.manage': label('Shop', 'Process till records again and map values'),
+  'sales.read': label('Shop', 'View sales'),
+  'mapping.manage': label('Shop', 'Map unmapped products and locations'),
+  'stock.read': label('Stock', 'View products, locations, levels and movements'),
+  'stock.manage': label(
+    'Stock',
+    'Change products and locations, adjust levels, move and count stock'
+  ),
+  'stock.import': label('Stock', 'Import products'),
 };
 
 export interface Ability {
@@ -63,10 +66,7 @@ export const registerAdminActions = async (app: App): Promise<void> => {
   await hostPermissions(app).actionProvider.registerMany(actions);
 };
 
-/**
- * `config.policies` of an admin route: somebody is logged in, and their roles hold **every** one of
- * these actions, if there are any. Else the host answers 401, or 403.
- */
+/** Policies of an admin route: the user is logged in (else 401) and their roles hold **every** action (else 403). */
 export const adminPolicies = (...actions: AdminAction[]) => [
   'admin::isAuthenticatedAdmin',
   ...(actions.length > 0
@@ -76,7 +76,7 @@ export const adminPolicies = (...actions: AdminAction[]) => [
 
 export const inData: Shape = (data) => ({ data });
 
-/** The routes and controllers of endpoints that the panel alone has. */
+/** The routes and controllers of endpoints that only the panel has. */
 export const adminApi = (...tables: Endpoints[]) => ({
   routes: handledBy(tables).map(
     ([handler, { method, path, request, may, policies }]): RouteConfig => ({

@@ -33,15 +33,12 @@ export const applicationPasswordTable = {
 
 type ApplicationPasswordRow = RowOf<typeof applicationPasswordTable>;
 
-/** 32 characters that nobody mistakes for one another when they copy by eye: no 0, 1, l or o. */
+/** 32 characters that are easy to tell apart when copied by eye: no 0, 1, l or o. */
 const ALPHABET = 'abcdefghijkmnpqrstuvwxyz23456789';
 const GROUPS = 7;
 const GROUP_LENGTH = 4;
 
-/**
- * A new application password as its owner sees it: seven groups of four, 140 random bits.
- * @param random gives that many unpredictable bytes
- */
+/** Generates an application password for display: seven groups of four characters, 140 random bits. */
 export const generateApplicationPassword = (random: (size: number) => Uint8Array): string =>
   Array.from({ length: GROUPS }, () =>
     Array.from(random(GROUP_LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join('')

@@ -18,10 +18,7 @@ const MAX_LENGTH = 2048;
 
 export const isBasic = (header: string | undefined): boolean => SCHEME.test(header ?? '');
 
-/**
- * Reads a Basic header (RFC 7617, UTF-8). The first colon divides: a password may hold more of them.
- * @returns null for whatever is no well-formed Basic header.
- */
+/** Reads a Basic header (RFC 7617, UTF-8); null if it is malformed. A password may contain colons. */
 export const parseBasic = (header: string | undefined) => {
   if (!header || header.length > MAX_LENGTH || !isBasic(header)) return null;
   const encoded = header.slice('basic'.length).trim();
@@ -61,10 +58,7 @@ const digest = (text: string): Buffer => createHash('sha256').update(text).diges
 const sameEmail = (one: string, other: string): boolean =>
   timingSafeEqual(digest(one.toLowerCase()), digest(other.toLowerCase()));
 
-/**
- * The user whose e-mail address and application password these are. The password is looked up first, and the
- * address is compared with its owner's: without a password nobody can tell which addresses exist.
- */
+/** The user with this address and password. The password is looked up first: guessers learn no addresses. */
 const authenticatedUser = async (app: App, header?: string): Promise<AdminUser | null> => {
   const credentials = parseBasic(header);
   if (!credentials) return null;
@@ -82,9 +76,8 @@ const authenticatedUser = async (app: App, header?: string): Promise<AdminUser |
 };
 
 /**
- * HTTP Basic with an admin user's e-mail address and application password, for the content API routes of
- * this plugin; docs/contract-webhooks.md#who-may. Wrong credentials are a 401 and never fall through to what
- * the public may do; too many from one address are a 429.
+ * HTTP Basic with an admin user's e-mail address and application password; docs/contract-webhooks.md#permissions. Wrong
+ * credentials get 401 and never fall back to public permissions. Too many from one address get 429.
  */
 const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
   name: BASIC_STRATEGY,
@@ -118,9 +111,8 @@ const createBasicStrategy = (app: App, failedAttempts: FailedAttempts) => ({
 });
 
 /**
- * Adds the strategy, as the only one that judges the requests that concern it. The host takes the first "yes"
- * of its strategies, and users-permissions says yes, as "the public", to every request without a Bearer
- * token: registered after it, ours would never be asked. So for these requests the route names it.
+ * Registers the strategy and makes it the only one for requests with a Basic header. The host takes the first strategy
+ * that accepts, and users-permissions accepts every request without a Bearer token as public.
  */
 export const addBasicAuthentication = (app: App, failedAttempts: FailedAttempts): void => {
   const host = hostAuthentication(app);

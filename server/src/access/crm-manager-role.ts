@@ -3,7 +3,7 @@ import { errorText } from '../runtime/text';
 import { hostPermissions, offeredActions } from './admin-actions';
 import type { App } from '../app';
 
-/** A permission of the host, as far as it says what is allowed. */
+/** A host permission, reduced to what it allows. */
 interface Grant {
   action: string;
   /** The content type it is about; none for the plugin's own actions. */
@@ -13,10 +13,7 @@ interface Grant {
 export const grantKey = ({ action, subject }: Grant): string =>
   subject ? `${action}|${subject}` : action;
 
-/**
- * The grants that the role has yet to get, such as those that a later version of the plugin adds.
- * @param offered the keys of all that it was ever given: what it lacks of them was taken away on purpose
- */
+/** Grants that the role was never offered. A missing grant that was `offered` before was removed on purpose. */
 export const grantsToOffer = <G extends Grant>(
   wanted: readonly G[],
   offered: readonly string[]
@@ -65,10 +62,7 @@ const wantedGrants = (app: App): Grant[] => {
 const memory = (app: App) =>
   app.strapi.store({ type: 'plugin', name: 'switchboard', key: 'crm-manager-role' });
 
-/**
- * Creates the CRM Manager role, once in the life of a site, and gives it whatever it was never
- * given before. A role or a permission that an administrator removed does not come back.
- */
+/** Creates the CRM Manager role once and adds new grants. Roles and permissions that an admin removed stay removed. */
 const offerCrmManager = (app: App): Promise<void> =>
   app.db.transaction(async () => {
     const store = memory(app);
@@ -92,11 +86,7 @@ const offerCrmManager = (app: App): Promise<void> =>
     await store.set({ value: { offered } });
   });
 
-/**
- * Does work once when the host, at each boot after the plugins' bootstrap, renews the super admin's
- * permissions: its roles and all actions are there by then.
- * @returns what gives it up
- */
+/** Does work once, when the host renews the super admin's permissions: all roles exist. @returns a cancel function */
 export const whenRolesAreThere = (app: App, work: () => Promise<void>): (() => void) => {
   const hook = roles(app).hooks.willResetSuperAdminPermissions;
   let done = false;
@@ -111,11 +101,9 @@ export const whenRolesAreThere = (app: App, work: () => Promise<void>): (() => v
 };
 
 /**
- * Arranges in bootstrap for the role to be there when the host has booted. It is not created at once: the
- * host creates its own roles after the plugins' bootstrap, and only where no role exists at all. Asking it
- * for them earlier (`createRolesIfNoneExist()`) would create Editor without the content types of later
- * plugins, and Author without "only what they created": neither is registered yet.
- * @returns what undoes the arrangement
+ * Creates the role after the host has booted; returns a function that cancels this. In bootstrap it is too early: the
+ * host creates its own roles later, and only if no role exists. Calling `createRolesIfNoneExist()` earlier would create
+ * Editor without the content types of later plugins, and Author without its condition "only what they created".
  */
 export const arrangeCrmManager = (app: App): (() => void) =>
   whenRolesAreThere(app, () =>

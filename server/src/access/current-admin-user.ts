@@ -31,10 +31,7 @@ interface State {
 export const strategyOf = (ctx: Context): string | undefined =>
   (ctx.state as State).auth?.strategy?.name;
 
-/**
- * The admin user behind a request, in the panel or under Basic authentication. Null for API tokens and
- * users-permissions, whose `ctx.state.user` is of another kind, and its id means somebody else.
- */
+/** The admin user of a panel or Basic request; null for API tokens and users-permissions: their users are no admins. */
 export const currentAdminUser = (ctx: Context): AdminUser | null => {
   const state = ctx.state as State;
   switch (strategyOf(ctx)) {
@@ -73,11 +70,42 @@ const SHOWN = {
 
 export const hostAuthentication = ({ strapi }: App): Core.Strapi['auth'] => strapi.get('auth');
 
+/** True if the user of the panel has a permission. */
+export const isAllowed = (ctx: Context, action: AdminAction): boolean =>
+  (ctx.state as State).userAbility?.can(adminActionId(action)) ?? false;
+
+type Judged = 'read' | 'update' | 'delete';
+
+/** The content manager's permissions of a user for one content type, with conditions and fields. */
+export interface ContentPermissions {
+  cannot: Record<Judged, (entity?: object, field?: string) => boolean>;
+  /** A query without filters of fields that the user may not read, as the content manager's lists take it. */
+  sanitizedQuery: Record<Judged, (query: object) => Promise<Record<string, unknown>>>;
+  /** An entry without the fields that the user may not read. */
+  sanitizeOutput<Entry>(entry: Entry): Promise<Entry>;
+}
+
+/** @throws ForbiddenError (403) on a site without the content manager */
+export const contentPermissions = ({ strapi }: App, ctx: Context, uid: string) => {
+  const service = strapi.plugins['content-manager']?.service('permission-checker') as unknown as
+    { create(of: object): ContentPermissions } | undefined;
+  if (!service) throw new errors.ForbiddenError();
+  return service.create({ userAbility: (ctx.state as State).userAbility, model: uid });
+};
+
+/** Relations that the conditions of a permission look at: load them with an entry before it is judged. */
+export const judgedRelations = ({ strapi }: App, uid: string, query: object): Promise<object> => {
+  const builder = strapi.plugin('content-manager').service('populate-builder') as (of: string) => {
+    populateFromQuery(query: object): { build(): Promise<object> };
+  };
+  return builder(uid).populateFromQuery(query).build();
+};
+
 /** True if the caller may see a part of an answer; in the content API, as the host judges it for a route. */
 export const maySee = async (app: App, ctx: Context, what: keyof typeof SHOWN) => {
   const { content, admin } = SHOWN[what];
-  const { auth, userAbility, route } = ctx.state as State;
-  if (route?.info?.type === 'admin') return userAbility?.can(adminActionId(admin)) ?? false;
+  const { auth, route } = ctx.state as State;
+  if (route?.info?.type === 'admin') return isAllowed(ctx, admin);
   for (const action of content) {
     try {
       await hostAuthentication(app).verify(auth as never, {
@@ -85,7 +113,7 @@ export const maySee = async (app: App, ctx: Context, what: keyof typeof SHOWN) =
       });
       return true;
     } catch {
-      // A refusal, whatever kind of one: who cannot be judged sees nothing.
+      // Any error is a refusal: a user whose permissions are unknown sees nothing.
     }
   }
   return false;

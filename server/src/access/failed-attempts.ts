@@ -4,13 +4,12 @@ import type { ClientAddress } from '../net/client-address';
 /** Failed Basic authentications a minute and address, past which a failing request is a 429. */
 const FAILED_ATTEMPTS_PER_MINUTE = 30;
 
-/** The connection of a counted proxy may have so many times as many: all its clients share it. */
+/** How many times as many failures the connection of a counted proxy may have: its clients share it. */
 const SHARED_BY = 10;
 
 /**
- * Failed authentications of the last minute. Requests that authenticate are not charged, so they pass
- * however many others share their address. Kept in this process's memory: it slows a guesser down and
- * keeps the log readable; what makes guessing hopeless is the length of the secrets.
+ * Failed authentications of the last minute, in this process's memory. Successful requests are not charged. It slows
+ * guessing and keeps the log readable; the length of the secrets is what makes guessing hopeless.
  */
 export class FailedAttempts {
   private readonly limiter: RateLimiterMemory;
@@ -21,9 +20,8 @@ export class FailedAttempts {
   }
 
   /**
-   * Counts one failure, by the client's address and by the connection's own: where proxies are not
-   * counted, the client writes the header, and only the connection tells clients apart.
-   * @returns null, or the whole seconds until this address may fail again.
+   * Counts one failure, by the client's address and by the connection's: unless proxies are counted, clients can forge
+   * the address in the header. Returns the whole seconds until this address may fail again, or null.
    */
   async charge({ client, socket, proxiesCounted }: ClientAddress): Promise<number | null> {
     const waits = [await this.secondsLeft(`client ${client}`, SHARED_BY)];

@@ -10,10 +10,7 @@ import { isRecord } from '../runtime/text';
 /** The key under which `bin/` puts its process's purpose; absent in a site's own processes. */
 const COMMAND = 'switchboard-command';
 
-/**
- * The site's work in a process of the command `switchboard`, whatever the options say: a worker does what
- * it was started for, any other command nothing, because it loads the site to look into it.
- */
+/** Work of a `switchboard` command process, whatever the options say: only a worker sends or applies. */
 interface CommandProcess {
   sends: boolean;
   applies: boolean;
@@ -51,7 +48,7 @@ const declarationIn = (file: string): Record<string, unknown> => {
   return isRecord(declared) ? declared : {};
 };
 
-/** A line about options that stand next to `enabled`, where the host looks at none. */
+/** A line about options next to `enabled`, which the host ignores. */
 export const misplaced = (strapi: Core.Strapi): string[] => {
   const folder = strapi.dirs.dist.config;
   const files = ['plugins.js', path.join('env', process.env.NODE_ENV ?? '', 'plugins.js')];
@@ -65,7 +62,7 @@ export const misplaced = (strapi: Core.Strapi): string[] => {
   const named = [...new Set(keys)].filter((key) => !OF_THE_HOST.has(key));
   if (named.length === 0) return [];
   return [
-    `${named.join(', ')} beside enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
+    `${named.join(', ')} next to enabled in config/plugins has no effect: options belong inside config, as in switchboard: { enabled: true, config: { … } }`,
   ];
 };
 

@@ -28,13 +28,13 @@ const webhooks = z.strictObject({
     .max(20)
     .default([60, 300, 1800, 7200, 21_600, 43_200]),
   disableAfterFailures: positive(1_000_000).default(20),
-  /** A webhook none of whose attempts succeeded for so long is switched off; fractions are allowed. */
+  /** A webhook without a successful attempt for this long is switched off; fractions are allowed. */
   disableAfterFailingHours: z.number().positive().max(8760).default(24),
   logDays: positive(3650).default(30),
   /** How long each published event is kept, with or without subscribers; 0: none is. */
   journalDays: z.number().int().min(0).max(3650).default(0),
   allowPrivateNetworks: z.union([z.boolean(), cidrList]).default(false),
-  /** This node sends; `false`: another one does. */
+  /** This node sends; `false`: another node does. */
   dispatch: z.boolean().default(true),
   pollSeconds: positive(3600).default(5),
   /** The address for an e-mail when a webhook is switched off; none is sent if it is absent. */
@@ -55,9 +55,9 @@ const pos = z.strictObject({
   maxBodyBytes: positive(16 * 1024 * 1024).default(262_144),
   timestampWindowSeconds: positive(86_400).default(300),
   refundGraceHours: z.number().min(0).max(8760).default(24),
-  /** This node applies accepted records; `false`: another one does. */
+  /** This node applies accepted records; `false`: another node does. */
   process: z.boolean().default(true),
-  /** The shop's time zone (IANA), by which days of sales begin; the server's where it is absent. */
+  /** The shop's time zone (IANA), by which days of sales begin; defaults to the server's. */
   timeZone: z
     .string()
     .refine(isTimeZone, 'must be the name of a time zone, such as Europe/London')
@@ -182,7 +182,7 @@ const sources = z
   })
   .default({});
 
-/** Everything a site may set under `switchboard` in `config/plugins`; docs/operations.md lists them. */
+/** Everything a site may set under `switchboard` in `config/plugins`; docs/options.md lists them. */
 export const optionsSchema = z.strictObject({
   features: features.prefault({}),
   scheduler: scheduler.prefault({}),
@@ -196,10 +196,7 @@ export const optionsSchema = z.strictObject({
 
 export type Options = z.infer<typeof optionsSchema>;
 
-/**
- * Checks a site's options and fills the defaults in.
- * @throws Error that names each wrong option and what it may be; the host then refuses to boot.
- */
+/** Checks a site's options and fills in defaults; throws an Error that names each wrong option and stops the boot. */
 export const parseOptions = (input: unknown): Options => {
   const result = optionsSchema.safeParse(input ?? {});
   if (result.success) return result.data;

@@ -12,6 +12,7 @@ import {
   listenToWrites,
   lockVersions,
   lockWritten,
+  ofOneOrMany,
   type Where,
   type WriteEvent,
   writtenRows,
@@ -19,7 +20,7 @@ import {
 import type { PlainTable } from '../database/tables/plain-tables';
 import { inTurn, openingFresh, readNewest } from '../database/transactions';
 import type { Tx } from '../database/db';
-import { errorText, isRecord } from '../runtime/text';
+import { isRecord, logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { submitForm } from './forms';
@@ -40,9 +41,8 @@ type Data = Record<string, unknown>;
 const UNPUBLISHED_TABLE = 'switchboard_unpublished';
 
 /**
- * Unpublished records, with the last version that receivers got. To unpublish is no deletion, so nothing is
- * sent then; without this memory, to publish again would look like a new record, and nobody would learn
- * that the draft was deleted for good.
+ * Unpublished records, with the last version that receivers got. Unpublishing sends nothing; without this row,
+ * publishing again would look like a new record, and deleting the draft would send no event.
  */
 export const unpublishedTable: PlainTable = {
   tableName: UNPUBLISHED_TABLE,
@@ -55,10 +55,10 @@ export const unpublishedTable: PlainTable = {
 };
 
 /**
- * Keeps what unpublishing hides: a record that is no longer published but still there (as a draft, in
- * another language) has no event, and one that comes back is compared with what it was.
+ * Keeps the last published version of records that are unpublished but still exist (as a draft or in another locale):
+ * they have no event now, and are compared with that version when they return. Returns the changes that may have
+ * events.
  * @param rows the records that are published now, by document id
- * @returns the changes that can still have an event
  */
 const withoutUnpublished = async (
   app: App,
@@ -100,11 +100,11 @@ interface TrackedChange {
   before: Before | null;
   /** Its tags may have changed, so they are read again afterwards. */
   tags: boolean;
-  /** The row as the write left it, where it need not be read again. */
+  /** The row after the write, if it need not be read again. */
   row: Entry | null;
   /** The values given for a new row, if nothing has written to it since. */
   inserted?: Data | null;
-  /** Its state before could not be told (a computed field failed): no event is made up. */
+  /** Its earlier state is unknown (a computed field failed): no event is invented. */
   unknown: boolean;
 }
 
@@ -136,9 +136,8 @@ const readingBefore = (watched: WatchedSource, impact: WriteImpact): Reading => 
   return { keys: keys ? new Set(keys) : null, tags: false };
 };
 
-const logSkipped = (app: App, { source }: WatchedSource, id: unknown, error: unknown): void => {
-  app.log.error(`switchboard: no event for ${source.kind} ${String(id)}: ${errorText(error)}`);
-};
+const logSkipped = (app: App, { source }: WatchedSource, id: unknown, error: unknown): void =>
+  logFailure(app, `no event for ${source.kind} ${String(id)}`)(error);
 
 const existingRecord = (app: App, watched: WatchedSource, row: Entry, reading: Reading) => {
   try {
@@ -185,10 +184,7 @@ const idsOf = (value: unknown): RowId[] => {
 const connectedIds = (value: unknown): RowId[] =>
   !isRecord(value) || 'id' in value ? idsOf(value) : [...idsOf(value.set), ...idsOf(value.connect)];
 
-/**
- * Reads a relation in a write, in any of the forms that the host's entity manager takes: the ids of rows
- * that come, go or stay, and whether the links that it does not name go.
- */
+/** Reads a relation input in any form of the entity manager: ids of rows, and whether unnamed links are removed. */
 export const relationInput = (value: unknown): { replaces: boolean; ids: RowId[] } => {
   const ids = connectedIds(value);
   if (!isRecord(value) || 'id' in value) return { replaces: true, ids };
@@ -197,7 +193,7 @@ export const relationInput = (value: unknown): { replaces: boolean; ids: RowId[]
 
 /** True if records that are linked to a written one may lose it by this value of the relation. */
 const unlinks = ({ exclusive }: WatchedRelation, value: unknown): boolean =>
-  // An end that has room for one link gives up the one it had, even where one is only "connected".
+  // A single-valued end loses its previous link, even if the new one is only "connected".
   relationInput(value).replaces || (exclusive && connectedIds(value).length > 0);
 
 export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
@@ -259,10 +255,9 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /**
-   * Tracks the records that a write changes without naming them: at the other end of a relation that it
-   * edits (a tag that takes contacts on, a company that is deleted), or at the same end, where a record has
-   * one holder at most and the host takes it from the previous one without a lifecycle. The written rows are
-   * locked first: a write that links a record to one that is being deleted waits, or came before.
+   * Tracks records that a write changes without naming them: at the other end of an edited relation, or the previous
+   * holder of an exclusive relation, which the host changes without a lifecycle. Written rows are locked first, so a
+   * write that links to a record under deletion waits for the deletion, or precedes it.
    */
   async trackRelated(
     plan: WatchPlan,
@@ -295,11 +290,10 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  async trackTagging(contacts: WatchedSource, documentIds: readonly string[]): Promise<void> {
-    const impact = impactOf(contacts, 'update', { [contacts.source.tags ?? '']: [] });
-    if (await this.isHeard(contacts, impact)) {
-      await this.trackDocuments(contacts, documentIds, impact);
-    }
+  /** Tracks records whose relation is about to be changed in its own table. */
+  async trackLinking(watched: WatchedSource, attribute: string, ids: readonly string[]) {
+    const impact = impactOf(watched, 'update', { [attribute]: [] });
+    if (await this.isHeard(watched, impact)) await this.trackDocuments(watched, ids, impact);
   }
 
   /** Tracks documents before they change. Each is locked, so that overlapping writers take turns. */
@@ -335,7 +329,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     }
   }
 
-  /** Keeps the row that a create returned, where that is all there is to know of the record. */
+  /** Keeps the row that a create returned, if that is everything about the record. */
   keepRow(watched: WatchedSource, params: { data?: Data; select?: unknown }, result: unknown) {
     const { data = {}, select } = params;
     const change = this.changesOf(watched).get(String(data.documentId));
@@ -498,9 +492,8 @@ const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonl
   (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) ?? null);
 
 /**
- * Makes each write to a watched type a unit of work, in a transaction where it has none: the host runs
- * `strapi.db.query(uid).create()` and its like without one, and an event could be kept while its write
- * fails, or the other way round.
+ * Makes each write to a watched type a unit of work, in a transaction: the host runs `strapi.db.query(uid).create()`
+ * without one, and then an event could be kept while its write fails, or the reverse.
  */
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
@@ -510,8 +503,7 @@ const wrapWrites = (app: App, plan: WatchPlan): void =>
     if (outer) return outer.include(run);
     const events = plan.eventsByUid.get(uid) ?? [];
     const sources = plan.byUid.get(uid) ?? [];
-    // Nobody subscribed: the write is the host's alone. One to the plugin's own types is still
-    // more than one statement, because it keeps derived columns up to date.
+    // Without subscribers the write is left to the host. Writes to the plugin's own types still update derived columns.
     const isOwn = sources.some(({ source }) => source.own);
     const known = knownHeard(app, sources, events);
     if (known === false && !isOwn) return run();
@@ -526,7 +518,7 @@ const wrapWrites = (app: App, plan: WatchPlan): void =>
   });
 
 /** Notes the document that a call names, before the call writes any of its rows. */
-const trackNamedDocument = async (
+export const trackNamedDocument = async (
   write: CrmWrite,
   sources: readonly WatchedSource[],
   { action, params: { documentId } }: DocumentCall
@@ -541,9 +533,9 @@ const trackNamedDocument = async (
 };
 
 /**
- * Makes a call of the document service one unit of work where it writes several rows: publishing deletes the published
- * row and inserts another, a component's row is written before its owner's, a clone copies relations last. Any other
- * call has one write, which `wrapWrites` sees; its context begins here, before the host opens its transaction.
+ * Makes a document service call that writes several rows one unit of work: publish deletes and inserts a row,
+ * components precede their owner, clone copies relations last. Other calls are one write, which `wrapWrites` handles;
+ * their context begins here, before the host opens its transaction.
  */
 const wrapDocuments = (app: App, plan: WatchPlan): void =>
   aroundCalls(app.strapi, (call, run) => {
@@ -592,8 +584,11 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
     });
 
   listenToWrites(app.strapi, plan.uids, {
-    beforeCreate,
-    beforeCreateMany: beforeCreate,
+    ...ofOneOrMany({
+      beforeCreate,
+      beforeUpdate: beforeChange('update'),
+      beforeDelete: beforeChange('delete'),
+    }),
     afterCreate({ model, params, result }: WriteEvent & { result?: unknown }) {
       for (const watched of plan.byUid.get(model.uid) ?? []) {
         writes.tracked?.keepRow(watched, params as { data?: Data }, result);
@@ -604,10 +599,6 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
         writes.tracked?.keepInserted(watched, params.data as Data[]);
       }
     },
-    beforeUpdate: beforeChange('update'),
-    beforeUpdateMany: beforeChange('update'),
-    beforeDelete: beforeChange('delete'),
-    beforeDeleteMany: beforeChange('delete'),
   });
 };
 

@@ -157,20 +157,19 @@ export const CRM_EVENTS: Declarations = {
     },
     'contact.updated': {
       label: 'Contact updated',
-      description:
-        'Details of a contact change. `changed` names the keys that differ, custom fields as `fields.<name>`.',
+      description: 'A contact is changed. `changed` lists the changed keys.',
       data: z.object({ contact: contactShape, changed }),
       example: { contact: contactExample, changed: ['phone', 'fields.favourite_colour'] },
     },
     'contact.deleted': {
       label: 'Contact deleted',
-      description: 'A contact is deleted for good. Moving it to the bin is an update.',
+      description: 'A contact is deleted permanently. Moving it to the bin is an update.',
       data: z.object({ id: z.string(), email: z.string().nullable() }),
       example: { id: contactExample.id, email: contactExample.email },
     },
     'contact.tagged': {
       label: 'Tag added to a contact',
-      description: 'A tag is added to a contact, from whichever side. `source` tells by what.',
+      description: 'A tag is added to a contact. `source` says by what.',
       data: tagging,
       example: taggingExample,
     },
@@ -182,7 +181,7 @@ export const CRM_EVENTS: Declarations = {
     },
     'contact.subscribed': {
       label: 'Contact subscribed',
-      description: 'A contact subscribes to e-mail; confirming a double opt-in is such a moment.',
+      description: 'A contact subscribes to e-mail. Confirming a double opt-in counts.',
       ...contact,
     },
     'contact.unsubscribed': {
@@ -200,7 +199,7 @@ export const CRM_EVENTS: Declarations = {
     'form.submitted': {
       label: 'Form submitted',
       description:
-        'A contact or booking form that adds its sender to the CRM is sent. The contact is up to date by then.',
+        'A contact or booking form is submitted that adds its sender to the CRM. The contact is up to date by then.',
       data: z.object({
         contact: contactShape,
         new_contact: z.boolean(),
@@ -233,7 +232,7 @@ export const CRM_EVENTS: Declarations = {
     },
     'task.completed': {
       label: 'Task completed',
-      description: 'A task, call or meeting is done; `outcome` says how it went.',
+      description: 'A task, call or meeting is done. `outcome` says how it went.',
       data: taskShape,
       example: {
         ...taskExample,
@@ -251,12 +250,12 @@ export const CRM_EVENTS: Declarations = {
     },
     'company.updated': {
       label: 'Company updated',
-      description: 'Details of a company change.',
+      description: 'A company is changed.',
       ...company,
     },
     'company.deleted': {
       label: 'Company deleted',
-      description: 'A company is deleted for good; `data` is the company as it was.',
+      description: 'A company is deleted permanently. `data` is its last state.',
       ...company,
     },
   }),
@@ -269,13 +268,13 @@ export const CRM_EVENTS: Declarations = {
     },
     'deal.updated': {
       label: 'Deal updated',
-      description: 'A deal is changed. `changed` names the keys that differ.',
+      description: 'A deal is changed. `changed` lists the changed keys.',
       data: dealShape.extend({ changed }),
       example: { ...dealExample, changed: ['value'] },
     },
     'deal.stage_changed': {
       label: 'Deal moved to another stage',
-      description: 'A deal moves stage; sent beside `deal.updated`.',
+      description: 'A deal moves to another stage.',
       data: z.object({ deal: dealShape, from_stage_id: stage, to_stage_id: stage }),
       example: {
         deal: dealExample,
@@ -291,13 +290,13 @@ export const CRM_EVENTS: Declarations = {
     },
     'deal.lost': {
       label: 'Deal lost',
-      description: 'A deal is closed as lost; `reason` says why.',
+      description: 'A deal is closed as lost. `reason` says why.',
       data: dealShape.extend({ reason: z.string().nullable() }),
       example: { ...closedDealExample('lost'), reason: 'Budget was cut' },
     },
     'deal.deleted': {
       label: 'Deal deleted',
-      description: 'A deal is deleted for good. Moving it to the bin is an update.',
+      description: 'A deal is deleted permanently. Moving it to the bin is an update.',
       data: z.object({ id: z.string(), title: z.string().nullable() }),
       example: { id: dealExample.id, title: dealExample.title },
     },
@@ -305,14 +304,13 @@ export const CRM_EVENTS: Declarations = {
   ...group('Email marketing', 'email_marketing', {
     'email.opened': {
       label: 'Email opened',
-      description:
-        'A campaign email is opened by a person; opens by security scanners do not count.',
+      description: 'A person opens a campaign email. Opens by security scanners do not count.',
       data: aboutEmail,
       example: emailTo(),
     },
     'email.clicked': {
       label: 'Email link clicked',
-      description: 'A person clicks a link in a campaign email; clicks by scanners do not count.',
+      description: 'A person clicks a link in a campaign email. Clicks by scanners do not count.',
       data: aboutEmail.extend({ url: z.string() }),
       example: { ...emailTo(), url: 'https://example.com/spring-offer' },
     },
@@ -354,7 +352,7 @@ export const CRM_EVENTS: Declarations = {
   ...group('Email conversations', 'email_conversations', {
     'email.received': {
       label: 'Email received',
-      description: 'A reply of a contact is received by email.',
+      description: 'A contact replies by email.',
       data: z.object({
         contact: contactShape,
         subject: z.string().nullable(),

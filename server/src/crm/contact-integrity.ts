@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type { Knex } from 'knex';
@@ -10,41 +9,43 @@ import {
   aroundCalls,
   type DocumentCall,
   giveDocumentId,
+  idNamed,
+  inChunks,
   listenToWrites,
   lockWritten,
+  ofOneOrMany,
   type WriteEvent,
   writtenRows,
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { fieldError } from '../http/validation';
-import { BackgroundWork, whenLoaded } from '../runtime/event-loop';
+import { BackgroundWork, byClock, whenLoaded } from '../runtime/event-loop';
+import { digestOf } from '../runtime/text';
 import { selectRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
+import { currentOrigin } from './origin';
 import type { App, Slot } from '../app';
 import type { Db } from '../database/db';
 
 /** How addresses are compared: without regard to case or to spaces around them. */
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
-const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex');
-
-/**
- * The key that the database compares for uniqueness. A digest, because collations differ: MySQL's default
- * one would take `jose@…` and `josé@…` for one address.
- * @returns null if there is no address: many contacts may have none.
- */
+/** The unique key of an address, as a digest: MySQL's collation equates `jose@…` and `josé@…`. Null without one. */
 export const emailKey = (email: unknown): string | null =>
   typeof email === 'string' && email.trim() !== '' ? digestOf(normalizeEmail(email)) : null;
 
 type Data = Record<string, unknown>;
 
 const CONTACT = 'plugin::switchboard.contact';
+const CONTACTS_TABLE = 'switchboard_contacts';
+/** How many contacts a walk through all of them reads at a time. */
+const AT_ONCE = 500;
 const TAG = 'plugin::switchboard.tag';
 export const SLUG_MAX = 255;
 
 /** A 400 that names the field, in the form in which the content manager shows it at the field. */
 export class EmailTakenError extends errors.ValidationError {
-  /** @param inBin whether lists hide the other one, so that nobody would find it */
+  /** @param inBin whether lists hide the other one, so that users cannot find it */
   constructor(inBin = false) {
     const wrong = `belongs to another contact${inBin ? ', which is in the bin' : ''}`;
     const { message, details } = fieldError('email', wrong);
@@ -109,9 +110,9 @@ const refuseTakenEmail = async (app: App, call: DocumentCall): Promise<void> => 
 };
 
 /**
- * Refuses a second contact of one address, and a second tag of one slug, with an answer that a person can
- * read, whether it is found here or by the unique index. No transaction, and so no lock, begins here: a
- * site's own middlewares come after this one, and may well use a connection.
+ * Refuses a second contact with an address, or tag with a slug, with a readable error, also if the unique index finds
+ * it, and a change in the panel of a contact that was deleted meanwhile. Opens no transaction and takes no lock: the
+ * site's own middlewares run after this one and may use a connection.
  */
 export const refuseTaken = (app: App): void => {
   aroundCalls(app.strapi, async (call, run) => {
@@ -119,17 +120,19 @@ export const refuseTaken = (app: App): void => {
     if (!unique) return run();
     if (call.uid === CONTACT) await refuseTakenEmail(app, call);
     try {
-      return await run();
+      const result = await run();
+      // The host answers 200 to the panel, whose user would take the change for saved.
+      const isLost = result === null && call.action === 'update' && call.uid === CONTACT;
+      if (isLost && currentOrigin(app) === 'admin')
+        throw new errors.NotFoundError('Contact not found');
+      return result;
     } catch (error) {
       throw isDuplicate(error, unique.conflict) ? unique.taken() : error;
     }
   });
 };
 
-/**
- * Gives tags of version 0.2 their unique key, at every boot: a node of that version may still make some.
- * The second tag of a slug gets another one. It may end at any moment, and several nodes may do it at once.
- */
+/** Gives tags of 0.2 a key, and duplicates a new slug, at every boot, as a 0.2 node may add more. Interruptible. */
 export const settleTagSlugs = async (app: App): Promise<void> => {
   const tags = () => app.db.pool.table('switchboard_tags');
   const found = (await tags()
@@ -138,7 +141,7 @@ export const settleTagSlugs = async (app: App): Promise<void> => {
     .whereNotNull('slug')
     .andWhere('slug', '<>', '')
     .orderBy('id')) as { id: number; slug: string }[];
-  /** @returns whether nobody else has it; a row that somebody has changed meanwhile is left alone */
+  /** @returns whether it is free; a row that was changed meanwhile stays unchanged */
   const take = async (row: { id: number; slug: string }, slug: string): Promise<boolean> => {
     try {
       await tags()
@@ -190,6 +193,58 @@ const DERIVED_DATES: Readonly<Record<string, readonly DerivedDate[]>> = {
   'plugin::switchboard.campaign': [{ status: 'campaign_status', value: 'sent', date: 'sent_at' }],
 };
 
+/** The parts of a contact's display name. */
+export const NAMED_BY = ['first_name', 'last_name', 'email', 'phone'] as const;
+
+/** The title of a contact in the panel: the person's name, else the email address, else the phone number. */
+const displayName = (contact: Data): string | null => {
+  const [first, last, email, phone] = NAMED_BY.map((name) =>
+    String(contact[name] ?? '').replace(/^ +| +$/g, '')
+  );
+  return [first, last].filter(Boolean).join(' ') || email || phone || null;
+};
+
+/** `displayName` of a row as it is now: of two overlapping writers, the last one sees both changes. */
+const DISPLAY_NAME =
+  "COALESCE(NULLIF(CONCAT_WS(' ', NULLIF(TRIM(first_name), ''), NULLIF(TRIM(last_name), '')), '')," +
+  " NULLIF(TRIM(email), ''), NULLIF(TRIM(phone), ''))";
+
+const isRenamed = ({ model: { uid }, params: { data } }: DataEvent): boolean =>
+  uid === CONTACT && NAMED_BY.some((name) => (data as Data | undefined)?.[name] !== undefined);
+
+const renameWritten = async (app: App, event: DataEvent): Promise<void> => {
+  if (!isRenamed(event)) return;
+  const rows = await lockWritten(app.strapi, event);
+  const ids = rows ? rows.map(({ id }) => id) : [Number(idNamed(event.params.where))];
+  const db = await app.db.current();
+  for (const some of inChunks(ids)) {
+    const contacts = db.table(CONTACTS_TABLE).whereIn('id', some);
+    await contacts.update({ display_name: db.raw(DISPLAY_NAME) });
+  }
+  const result = event.result as Data | null | undefined;
+  if (result && [...NAMED_BY, 'display_name'].every((name) => name in result)) {
+    result.display_name = displayName(result);
+  }
+};
+
+/** Names contacts of earlier versions and of the host's imports, at every boot; interruptible, on several nodes too. */
+export const settleDisplayNames = async ({ db: { pool } }: App): Promise<void> => {
+  const nameless = () => pool.table(CONTACTS_TABLE).whereNull('display_name');
+  for (let last = 0, isFull = true; isFull;) {
+    const ids: number[] = await nameless()
+      .where('id', '>', last)
+      .whereRaw(`${DISPLAY_NAME} IS NOT NULL`)
+      .orderBy('id')
+      .limit(AT_ONCE)
+      .pluck('id');
+    isFull = ids.length === AT_ONCE;
+    last = Number(ids.at(-1));
+    await nameless()
+      .whereIn('id', ids)
+      .update({ display_name: pool.raw(DISPLAY_NAME) });
+  }
+};
+
 type DataEvent = WriteEvent & { params: { data?: Data | Data[]; where?: Data }; result?: unknown };
 
 const giveKey = (uid: string, data: Data): void => {
@@ -203,6 +258,7 @@ const completeNew = ({ model: { uid }, params }: DataEvent): void => {
   const now = new Date();
   for (const data of [params.data ?? {}].flat()) {
     giveKey(uid, data);
+    if (uid === CONTACT) data.display_name = displayName(data);
     for (const { status, value, date } of DERIVED_DATES[uid] ?? []) {
       if (data[status] === value) data[date] ??= now;
     }
@@ -215,6 +271,8 @@ const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
   const { data } = event.params;
   if (!data || Array.isArray(data)) return;
   giveKey(uid, data);
+  if (uid === CONTACT) delete data.display_name;
+  if (isRenamed(event)) await lockWritten(app.strapi, event);
   const dates = DERIVED_DATES[uid] ?? [];
   const isLeft = ({ status, date }: DerivedDate): boolean =>
     data[status] !== undefined &&
@@ -241,12 +299,10 @@ const completeChanged = async (app: App, event: DataEvent): Promise<void> => {
 
 export const keepDerivedColumns = (app: App): void => {
   const onUpdate = (event: DataEvent) => completeChanged(app, event);
-  listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], {
-    beforeCreate: completeNew,
-    beforeCreateMany: completeNew,
-    beforeUpdate: onUpdate,
-    beforeUpdateMany: onUpdate,
-  });
+  const onUpdated = (event: DataEvent) => renameWritten(app, event);
+  const listeners = { beforeCreate: completeNew, beforeUpdate: onUpdate, afterUpdate: onUpdated };
+  const types = [...Object.keys(DERIVED_DATES), TAG];
+  listenToWrites(app.strapi, types, ofOneOrMany(listeners));
 };
 
 const TABLE = 'switchboard_email_locks';
@@ -268,12 +324,10 @@ export const prepareEmailLocks = async (app: App): Promise<void> => {
 const bucketOf = (key: string): number => (Number.parseInt(key.slice(0, 6), 16) % BUCKETS) + 1;
 
 /**
- * Locks addresses against other writers until the current transaction ends: rows that exist, found by
- * their primary keys, which waits on every server and has no gap to lock. Call it before the transaction
- * reads, where that can be: MySQL goes on reading what was there when it first read.
- * @param onHeld `skip` for many: who waits while it holds some of them could wait for a transaction that
- * waits for those, such as one that saves two forms
- * @returns false if one that somebody holds was skipped: the transaction is to end and to begin again
+ * Locks the existing rows of addresses until the transaction ends; by primary key, because that waits on every server
+ * and locks no gap. Call it before the transaction reads, if possible: MySQL keeps the snapshot of its first read.
+ * @param onHeld `skip` for several addresses: waiting while holding some could deadlock, as between two forms
+ * @returns false if a held address was skipped: end the transaction and run it again
  */
 export const lockEmails = async (
   app: App,
@@ -297,9 +351,9 @@ export const lockEmails = async (
 };
 
 /**
- * Runs a write that gives a contact this address, in a transaction that begins with the address' lock.
- * Within a caller's transaction there is no lock: one that makes several contacts would take several, in an
- * order of its own, and could wait for another such for ever. There the unique index decides.
+ * Runs a write that gives a contact this address, in a transaction that locks the address first. Within a caller's
+ * transaction there is no lock, because several locks in arbitrary order could deadlock; the unique index decides
+ * there.
  */
 export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T>): Promise<T> => {
   if (typeof email !== 'string' || emailKey(email) === null || app.db.inTransaction())
@@ -353,10 +407,7 @@ const indexPhones = async (db: Db, contacts: readonly ContactPhone[]): Promise<v
   await db.insert(PHONES_TABLE, rows, { unique: ['digits', 'document_id'], then: 'ignore' });
 };
 
-/**
- * Keeps the index in the transaction of every write of a contact, while somebody looks for phones; a write that gives no
- * phone costs nothing. Outdated rows, such as those of contacts that were deleted many at once, are removed by the clock.
- */
+/** Indexes phones in the transaction of each contact write; a timer removes what bulk deletions leave. */
 const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): void => {
   const { strapi } = app;
   const { attribute, tableName } = source;
@@ -418,8 +469,6 @@ const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): voi
  */
 
 const MARK = { name: 'contact_phones' };
-const PURCHASES = 'plugin::switchboard.pos-purchases';
-const AT_ONCE = 500;
 const PAUSE_MS = 10;
 const LOOK_AGAIN = '23 * * * * *';
 const NIGHTLY = '41 3 * * *';
@@ -446,17 +495,19 @@ const readMark = async (app: App, source: ValueColumn, mark: Knex.QueryBuilder) 
   return known?.value === markOf(app, source, read) && !Number.isNaN(read.since) ? read : null;
 };
 
+/** The tills' service; a site without tills has none. */
+export const purchasesOf = ({ strapi }: App) =>
+  strapi.service('plugin::switchboard.pos-purchases') as unknown as PurchasesService | undefined;
+
 /** Begins the index, or ends it. @returns whether it is kept */
 const keepPhones = async (app: App, source: ValueColumn): Promise<boolean> => {
   const db = app.db.pool;
-  const purchases = app.strapi.service(PURCHASES) as unknown as PurchasesService | undefined;
-  const isWanted = (await purchases?.areAttached()) ?? false;
+  const isWanted = (await purchasesOf(app)?.areAttached()) ?? false;
   if (!isWanted) {
     if (await marks(db).first()) await marks(db).delete();
   } else if (!(await readMark(app, source, marks(db)))) {
-    const value = markOf(app, source, { since: app.clock.now(), id: 0 });
-    const begun = db.table(SITE_TABLE).insert({ ...MARK, value });
-    await begun.onConflict('name').merge();
+    const begun = { ...MARK, value: markOf(app, source, { since: app.clock.now(), id: 0 }) };
+    await db.table(SITE_TABLE).insert(begun).onConflict('name').merge();
   }
   return isWanted;
 };
@@ -520,7 +571,7 @@ const fillSome = (app: App, source: ValueColumn): Promise<boolean> =>
     return isFull;
   });
 
-/** Adds what is missing, and forgets digits that are of no contact's phone any more. */
+/** Adds missing digits, and removes those that no contact's phone has any more. */
 const repairPhones = async (app: App, source: ValueColumn, isStopped: () => boolean) => {
   const db = app.db.pool;
   for (let last = 0, isFull = true; isFull && !isStopped(); await pause(PAUSE_MS)) {
@@ -554,10 +605,7 @@ const repairPhones = async (app: App, source: ValueColumn, isStopped: () => bool
 
 const stops = (): Slot<() => Promise<void>> => ({});
 
-/**
- * Keeps the index of phones while somebody looks for them, and fills it in the background. To be called after the
- * change capture has begun, which gives new contacts their ids if somebody subscribed.
- */
+/** Keeps the phone index while it is needed, filled in the background. Call it after the start of change capture. */
 export const startPhoneIndex = async (app: App): Promise<void> => {
   const source = phoneColumn(app);
   if (!source) return;
@@ -576,13 +624,13 @@ export const startPhoneIndex = async (app: App): Promise<void> => {
     },
     failed: (error) => logFault('switchboard: phones of contacts were not indexed', error),
   });
-  const lookAtAll = async (): Promise<void> => {
+  const lookAtAll = (): void => {
     isNight = true;
     work.wake();
   };
-  app.strapi.cron.add({
-    switchboardContactPhones: { task: async () => work.wake(), options: { rule: LOOK_AGAIN } },
-    switchboardForgottenPhones: { task: lookAtAll, options: { rule: NIGHTLY } },
+  byClock(app.strapi, {
+    switchboardContactPhones: [LOOK_AGAIN, () => work.wake()],
+    switchboardForgottenPhones: [NIGHTLY, lookAtAll],
   });
   const giveUpStart = whenLoaded(app.strapi, () => work.wake());
   app.part(stops).value = () => {

@@ -1,5 +1,7 @@
-import { type Attribute, KIND_DEFINITIONS } from './mapping/kinds';
+import { type Attribute, isComputed, KIND_DEFINITIONS } from './mapping/kinds';
 import { type Kind, KINDS } from './rules';
+
+const CONTACT = KIND_DEFINITIONS.contact.uid;
 
 const related = (
   relation: 'oneToMany' | 'manyToMany',
@@ -21,7 +23,7 @@ const inverseEnds = (kind: Kind): Record<string, Attribute> => {
   return Object.fromEntries(ends);
 };
 
-/** The unique key of an address or a slug; see `digestOf` in `contact-integrity.ts`. */
+/** The unique key of an address or a slug; see `emailKey` in `contact-integrity.ts`. */
 const uniqueKey = (): Attribute => ({
   type: 'string',
   private: true,
@@ -34,16 +36,13 @@ const uniqueKey = (): Attribute => ({
 interface TypeInput {
   /** Attributes besides those of the kind's fields, and the other ends of relations to it. */
   more?: Record<string, Attribute>;
-  /**
-   * Attributes that stand before another one, by their names. The host compares the fields of permissions
-   * in their order, and recreates its own if the order differs.
-   */
+  /** Attributes to place before another one, by name. The host recreates permissions if the order of fields differs. */
   before?: Record<string, string>;
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
   /** The content manager's list, on a site that has not arranged it itself; sorted by the main field. */
   list: string[];
   sortBy?: string;
-  /** Rows of the form: attributes and how many of the twelve columns each takes. */
+  /** Rows of the form: attributes and how many of the twelve columns each takes. The bin has actions of its own. */
   edit: Record<string, number>[];
 }
 
@@ -58,8 +57,16 @@ export const labelOf = (name: string): string => {
   return words.charAt(0).toUpperCase() + words.slice(1);
 };
 
-/** The attribute that stands for a record, or an admin user, where people choose one. */
-const mainFieldOf = (target: string): string => {
+/** Labels that say more than the name of their attribute. */
+const LABELS: Readonly<Record<string, string>> = {
+  display_name: 'Name',
+  fields: 'Custom fields',
+  trashed_at: 'In the bin since',
+};
+
+/** The attribute that represents a record, or an admin user, in selection fields. */
+export const mainFieldOf = (target: string): string => {
+  if (target === CONTACT) return 'display_name';
   const kind = KINDS.find((one) => KIND_DEFINITIONS[one].uid === target);
   const names = kind ? KIND_DEFINITIONS[kind].fields.map(({ attribute }) => attribute) : [];
   return ['name', 'title'].find((name) => names.includes(name)) ?? 'email';
@@ -72,8 +79,8 @@ const screenConfig = (
 ) => {
   const { uid, fields } = KIND_DEFINITIONS[kind];
   const mainField = mainFieldOf(uid);
-  const fixed = fields.filter(({ bookkeeping }) => bookkeeping);
-  const isFixed = (name: string): boolean => fixed.some(({ attribute }) => attribute === name);
+  const fixed = ['display_name', 'trashed_at'];
+  fixed.push(...fields.filter(isComputed).map(({ attribute }) => attribute));
   return {
     settings: {
       bulkable: true,
@@ -86,9 +93,12 @@ const screenConfig = (
     },
     metadatas: Object.fromEntries(
       Object.entries(attributes).map(([name, { target }]) => {
-        const label = labelOf(name);
+        const label = LABELS[name] ?? labelOf(name);
         const chosen = target === undefined ? {} : { mainField: mainFieldOf(String(target)) };
-        return [name, { edit: { label, editable: !isFixed(name), ...chosen }, list: { label } }];
+        return [
+          name,
+          { edit: { label, editable: !fixed.includes(name), ...chosen }, list: { label } },
+        ];
       })
     ),
     layouts: {
@@ -98,10 +108,7 @@ const screenConfig = (
   };
 };
 
-/**
- * A CRM content type. The attribute behind the payload key `status` is never called `status`: the
- * content manager takes that name of a request body for the publication status.
- */
+/** A CRM content type. The payload key `status` needs another attribute name: the content manager reserves `status`. */
 const crmType = (kind: Kind, input: TypeInput) => {
   const { more, before = {}, indexes } = input;
   const { label, plural, fields } = KIND_DEFINITIONS[kind];
@@ -134,11 +141,13 @@ export const contentTypes = {
   contact: crmType('contact', {
     more: {
       email_key: uniqueKey(),
+      // See `displayName` in `contact-integrity.ts`: a first and a last name, with the space between them.
+      display_name: { type: 'string', columnType: { type: 'string', args: [511] }, private: true },
       tags: related('manyToMany', 'tag', { inversedBy: 'contacts' }),
     },
     before: { tags: 'address' },
     indexes: [{ name: 'switchboard_contacts_email', columns: ['email_key'], type: 'unique' }],
-    list: ['email', 'first_name', 'last_name', 'contact_status', 'company', 'tags'],
+    list: ['display_name', 'email', 'phone', 'contact_status', 'company', 'tags'],
     edit: [
       { first_name: 6, last_name: 6 },
       { email: 6, phone: 6 },
@@ -150,7 +159,6 @@ export const contentTypes = {
       { fields: 12 },
       { deals: 6, tasks: 6 },
       { subscribed_at: 6, unsubscribed_at: 6 },
-      { trashed_at: 6 },
     ],
   }),
   tag: crmType('tag', {
@@ -174,7 +182,7 @@ export const contentTypes = {
       { address: 12 },
       { fields: 12 },
       { contacts: 6, deals: 6 },
-      { tasks: 6, trashed_at: 6 },
+      { tasks: 6 },
     ],
   }),
   deal: crmType('deal', {
@@ -187,7 +195,7 @@ export const contentTypes = {
       { contact: 6, company: 6 },
       { owner: 6, tasks: 6 },
       { fields: 12 },
-      { closed_at: 6, trashed_at: 6 },
+      { closed_at: 6 },
     ],
   }),
   'deal-stage': crmType('deal-stage', {
@@ -207,7 +215,7 @@ export const contentTypes = {
       { outcome: 12 },
       { contact: 6, company: 6 },
       { deal: 6 },
-      { completed_at: 6, trashed_at: 6 },
+      { completed_at: 6 },
     ],
   }),
   campaign: crmType('campaign', {

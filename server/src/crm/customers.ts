@@ -1,15 +1,11 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js';
 import { z } from '@strapi/utils';
-import type {
-  CustomersService,
-  PurchasesService,
-  SaleCustomer,
-} from '../../../shared/contracts/customers';
+import type { CustomersService, SaleCustomer } from '../../../shared/contracts/customers';
 import { inChunks } from '../database/written-rows';
 import { endpoint, type Endpoints } from '../http/endpoint';
 import { listQuery, paginationMeta } from '../http/pagination';
 import { pageOf } from '../webhooks/managing/outputs';
-import { lockEmails, phoneCandidates, phoneColumn } from './contact-integrity';
+import { lockEmails, phoneCandidates, phoneColumn, purchasesOf } from './contact-integrity';
 import { binWhere, readRows } from './mapping/records';
 import { columnOf, getInspected, type ValueColumn } from './mapping/sources';
 import { crmRecords } from './resources/crm-records';
@@ -18,7 +14,6 @@ import { keptInput } from './resources/to-data';
 import { findByEmail, upsertContact } from './resources/upsert-contact';
 import {
   follow,
-  isExact,
   isValueKind,
   readUnits,
   toUnits,
@@ -34,9 +29,9 @@ const e164 = (phone: string, country: string | undefined): string | null => {
 };
 
 /**
- * At most two contacts with a phone number that are not in the bin: more are as many as two.
- * @param phone  in E.164
- * @param country  of the numbers that are stored without a prefix
+ * Up to two contacts with a phone number, without those in the bin. Two mean that it is ambiguous.
+ * @param phone in E.164
+ * @param country of numbers that are stored without a prefix
  */
 const findByPhone = async (app: App, phone: string, country: string | undefined) => {
   const watched = getInspected(app, 'contact');
@@ -54,13 +49,6 @@ const findByPhone = async (app: App, phone: string, country: string | undefined)
   return found;
 };
 
-const fitting = (customer: SaleCustomer): SaleCustomer =>
-  Object.fromEntries(
-    Object.entries(customer).filter(
-      ([key, value]) => value.trim() !== '' && fitsContact(key, value)
-    )
-  );
-
 const valueSource = (app: App): (ValueColumn & { kind: ValueKind }) | null => {
   const watched = getInspected(app, 'contact');
   const found = columnOf(app, watched, 'lifetime_value');
@@ -69,7 +57,7 @@ const valueSource = (app: App): (ValueColumn & { kind: ValueKind }) | null => {
   return { ...found, kind: watched.source.own ? 'own' : isValueKind(type) ? type : 'decimal' };
 };
 
-/** The service `customers`, which the tills ask where the site has both. */
+/** The service `customers`, which the tills use if the site has both. */
 export class Customers implements CustomersService {
   constructor(private readonly app: App) {}
 
@@ -78,7 +66,11 @@ export class Customers implements CustomersService {
     { create, country }: Parameters<CustomersService['attach']>[1]
   ): Promise<string | null> {
     const { app } = this;
-    const input = fitting(customer);
+    const input: SaleCustomer = Object.fromEntries(
+      Object.entries(customer).filter(
+        ([key, value]) => value.trim() !== '' && fitsContact(key, value)
+      )
+    );
     const { email } = input;
     const phone = input.phone === undefined ? null : e164(input.phone, country);
     // Before anything is read: who comes with the same waits here.
@@ -93,9 +85,9 @@ export class Customers implements CustomersService {
     return create ? this.create(input) : null;
   }
 
-  async lockValue(contact: string): Promise<void> {
+  async lockValue(contact: string): Promise<boolean> {
     const source = valueSource(this.app);
-    if (source) await this.rowsOf(source, contact);
+    return !source || (await this.rowsOf(source, contact)).length > 0;
   }
 
   async followPurchases(
@@ -105,7 +97,8 @@ export class Customers implements CustomersService {
     const source = valueSource(this.app);
     if (!source || change === 0n) return;
     const db = await this.app.db.current();
-    const known = isExact(source.kind) ? 0n : toUnits(await before(), digits);
+    // The plugin's own column holds sums of any currency exactly.
+    const known = source.kind === 'own' ? 0n : toUnits(await before(), digits);
     for (const row of await this.rowsOf(source, contact)) {
       const value = follow(readUnits(row.value), {
         before: known,
@@ -159,16 +152,15 @@ const LIST = {
   response: pageOf(purchase),
 } as const;
 
-/** In both APIs; docs/tills.md#customers. */
+/** In both APIs; docs/shop.md#customers. */
 export const purchases: Endpoints = {
   'contact-purchases': {
     find: endpoint('GET /contacts/:id/purchases', LIST, async ({ app, ctx, query }) => {
       const page = query();
       const { id } = await crmRecords(app, 'contact').get(ctx.params.id);
-      // A site without tills has no such service.
-      const service = app.strapi.service('plugin::switchboard.pos-purchases') as unknown as
-        PurchasesService | undefined;
-      return (await service?.list(id, page)) ?? { data: [], meta: paginationMeta(page, 0) };
+      return (
+        (await purchasesOf(app)?.list(id, page)) ?? { data: [], meta: paginationMeta(page, 0) }
+      );
     }),
   },
 };

@@ -1,5 +1,5 @@
 import { errors } from '@strapi/utils';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { labelOf } from './content-types';
 import { fitsContact } from './resources/schemas';
@@ -76,8 +76,6 @@ export const submitForm = async (app: App, form: Form, entry: Payload): Promise<
     // A contact that the site's own rules refuse. The visitor's entry is worth more than the event; any
     // other error (the database failed) has broken the transaction and goes to the caller.
     if (!(error instanceof errors.ApplicationError)) throw error;
-    app.log.error(
-      `switchboard: the sender of the form "${form.title}" could not be added: ${errorText(error)}`
-    );
+    logFailure(app, `the sender of the form "${form.title}" could not be added`)(error);
   }
 };

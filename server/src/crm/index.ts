@@ -3,16 +3,19 @@ import { serviceOf } from '../app';
 import type { Feature } from '../feature';
 import { contentRoutes } from '../modules';
 import { CRM_EVENTS } from './catalogue';
+import { contactExports } from './contact-export';
+import { contactMerges } from './contact-merge';
 import { contentTypes } from './content-types';
 import { createEmailService } from './email/email-service';
 import * as mail from './email/providers';
 import { contactImports, createContactImport } from './import/import-service';
 import { Customers, purchases } from './customers';
+import { leaveComputedOut, renewScreens } from './screens';
 import { controllers, crmRoutes } from './resources/routes';
 import { SourcesService, sourcesOf, unpublishedTable } from './capture';
 import * as integrity from './contact-integrity';
 
-const panel = adminApi(contactImports, purchases);
+const panel = adminApi(contactImports, contactExports, contactMerges, purchases);
 
 export const crm: Feature = {
   option: 'crm',
@@ -35,6 +38,7 @@ export const crm: Feature = {
   },
   register(app) {
     mail.checkProviderKeys(app);
+    leaveComputedOut(app);
     app.strapi.server.use(mail.leaveProviderPostsUnread(app));
     app.hooks.get('service_crm_webhook_events').register(function crmEvents(map) {
       return { ...map, ...CRM_EVENTS };
@@ -43,6 +47,8 @@ export const crm: Feature = {
   async bootstrap(app) {
     await integrity.prepareEmailLocks(app);
     await integrity.settleTagSlugs(app);
+    await integrity.settleDisplayNames(app);
+    await renewScreens(app);
     integrity.refuseTaken(app);
     integrity.keepDerivedColumns(app);
     sourcesOf(app).start();

@@ -4,7 +4,7 @@ import type { App } from '../app';
 
 const explicit = new AsyncLocalStorage<ChangeSource>();
 
-/** Runs `work` as done by a form, an import …, whatever request it happens to run in. */
+/** Runs `work` as the action of a form, an import …, whichever request it runs in. */
 export const withOrigin = <T>(origin: ChangeSource, work: () => T): T => explicit.run(origin, work);
 
 /** The person or thing behind the current change: the `source` of `contact.tagged` and `contact.untagged`. */

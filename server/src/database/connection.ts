@@ -4,7 +4,7 @@ import type { Knex } from 'knex';
 import { dropStatement } from '../runtime/text';
 import { isLost, noteFault, withConnection } from './transactions';
 
-/** A knex instance or an open transaction: whatever statements run on. */
+/** Runs statements: a knex instance or an open transaction. */
 export type Executor = Knex | Knex.Transaction;
 
 /** A query builder on a table of the site's schema (PostgreSQL sites may use one that is not public). */
@@ -36,10 +36,7 @@ export interface Statement {
 
 export type Detached = <T>(work: () => T) => T;
 
-/**
- * A runner that gives work a clean asynchronous context. Made at boot, outside any request: a loop
- * woken from a write would otherwise go on "inside" that write's finished transaction.
- */
+/** Runs work in a clean asynchronous context from boot; otherwise a loop runs in a caller's ended transaction. */
 export const createDetached = (): Detached => AsyncLocalStorage.snapshot() as Detached;
 
 interface Prepared {
@@ -64,10 +61,7 @@ const prepareOnce = (connection: { prepare(sql: string): Prepared }, sql: string
   return statement;
 };
 
-/**
- * Runs a statement of SQLite's, prepared once: the query builder would prepare it each time, which costs
- * many times what a small statement does. So only for statements of which there are few different ones.
- */
+/** Runs a SQLite statement that is prepared once and kept, so use it only for a small set of different statements. */
 const runOnSqlite = (executor: Executor, connection: unknown, { sql, bindings }: Statement) => {
   try {
     const statement = prepareOnce(connection as Parameters<typeof prepareOnce>[0], sql);
@@ -88,8 +82,8 @@ const isPrepared = (executor: Executor): boolean =>
   !isLost(executor);
 
 /**
- * Runs a statement on a connection of the pool's, which is asked before this returns, or on a transaction's.
- * Past the query builder, which would cost as much as a small statement does; on SQLite it is prepared once.
+ * Runs a statement without the query builder, which costs as much as a small statement. The pool is asked
+ * synchronously, before this returns. On SQLite the statement is prepared once.
  */
 export const runPrepared = (executor: Executor, { sql, bindings }: Statement): Promise<unknown> => {
   const isSqlite = executor.client.driverName === 'better-sqlite3';
@@ -144,9 +138,8 @@ const MIB = 1024 * 1024;
 const OVERHEAD = 64 * 1024;
 
 /**
- * Asks how large a statement may be. MySQL and MariaDB refuse one beyond `max_allowed_packet` (16 MB, 1 MB
- * on old servers) and close the connection, which costs the caller the transaction: so it has to be
- * known before. The others take whatever a text column holds.
+ * Reads how large a statement may be. MySQL and MariaDB close the connection, and so lose the transaction, beyond
+ * `max_allowed_packet` (16 MB; 1 MB on old servers). Others take any size that a text column holds.
  */
 export const readStatementSize = async (executor: Executor, client: string) => {
   if (client !== 'mysql') return { batch: MIB, largest: 128 * MIB };

@@ -2,9 +2,8 @@ import type { Knex } from 'knex';
 import type { Database } from './db';
 
 /**
- * Keeps the rows of a query that have a text in one of these columns, in any case; nothing in the text
- * is a wildcard. No index serves it: every row that the other conditions leave is looked at.
- * @param columns  of text
+ * Filters a query by text in any of these text columns, case-insensitively, without wildcards. Scans all rows that the
+ * other conditions leave: no index applies.
  */
 export const whereContains = (
   database: Pick<Database, 'dialect'>,

@@ -34,9 +34,8 @@ const ROWS_AT_ONCE = 100;
 const UPDATED_AT_ONCE = 200;
 
 /**
- * Statements of the plugin, on the site's pool or in one of its transactions. With the host's single
- * SQLite connection a statement that bypasses the open transaction waits for it for ever: code that may
- * run within one is given a `Db`, or asks for the current one.
+ * Statements on the site's pool or in one of its transactions. SQLite has one connection: a statement outside the open
+ * transaction waits for it for ever, so code that may run in a transaction takes a `Db` or asks for the current one.
  */
 export class Db {
   constructor(
@@ -50,7 +49,7 @@ export class Db {
     return this.database.client;
   }
 
-  /** The schema that a site on PostgreSQL uses, where it is not the default one. */
+  /** The schema of a site on PostgreSQL, if it is not the default one. */
   get schema(): string | undefined {
     return this.database.schema;
   }
@@ -136,10 +135,7 @@ export class Db {
     }
   }
 
-  /**
-   * Inserts rows, all of the same columns, in statements of bounded size and in the order given. Rows
-   * that a conflict keeps out use up ids too, if the table counts them.
-   */
+  /** Inserts rows of equal columns, in order and in bounded statements. Rows skipped on conflict still use up ids. */
   insert(tableName: string, rows: readonly InsertedRow[], conflict?: Conflict): Promise<void> {
     const columns = Object.keys(rows[0] ?? {});
     const target = { name: tableName, schema: this.schema, columns, conflict };
@@ -149,9 +145,8 @@ export class Db {
   }
 
   /**
-   * As `insert`, of some hundreds of rows with document ids.
-   * @param followUp rows of another table that are inserted with them
-   * @returns the rows' ids, by their document ids
+   * As `insert`, for some hundreds of rows with document ids; returns the rows' ids by document id.
+   * @param followUp rows of another table to insert with them
    */
   async insertForIds(
     tableName: string,
@@ -167,10 +162,7 @@ export class Db {
     return ids;
   }
 
-  /**
-   * Makes a query see what is committed now; MySQL may read from a snapshot older than a lock that was
-   * taken since. Only for rows that a lock of this transaction already keeps others from changing.
-   */
+  /** Makes a query read committed rows, not MySQL's older snapshot. Only for rows locked by this transaction. */
   latest(query: Knex.QueryBuilder): Knex.QueryBuilder {
     return this.client === 'mysql' ? query.forShare() : query;
   }
@@ -178,7 +170,7 @@ export class Db {
 
 type Then = (callback: () => void) => void;
 
-/** A transaction, or the part of a caller's transaction that somebody works in. */
+/** A transaction, or a part of a caller's transaction. */
 export class Tx extends Db {
   declare readonly knex: Knex.Transaction;
 
@@ -193,10 +185,7 @@ export class Tx extends Db {
     super(knex, database);
   }
 
-  /**
-   * Writes rows, all of the same columns, in statements of bounded size; those with an owner only while that one holds them.
-   * @returns the ids that were held
-   */
+  /** Writes rows of equal columns in bounded statements, owned ones only while held; returns the ids still held. */
   async updateRows(tableName: string, rows: readonly RowUpdate[]): Promise<Set<number>> {
     const table = { name: tableName, schema: this.schema };
     const held = new Set<number>();
@@ -218,14 +207,14 @@ class RolledBack extends Error {
 /** The driver waits for a lock without giving the event loop back, so the whole site waits. */
 const LONGEST_WAIT_MS = 1000;
 
-const ADVICE = 'see docs/operations.md of strapi-plugin-switchboard, Databases';
+const ADVICE = 'see docs/databases.md of strapi-plugin-switchboard';
 
-/** Work that takes many names may find another one taken each time. */
+/** Work that takes many names may meet another taken one on each attempt. */
 const UNIQUE_TRIES = 5;
 
 let savepoints = 0;
 
-/** The site's database; ARCHITECTURE.md says which transactions may be nested. */
+/** The site's database; ARCHITECTURE.md describes which transactions may be nested. */
 export class Database {
   readonly clock: DatabaseClock;
 
@@ -265,17 +254,14 @@ export class Database {
     return this.strapi.db.inTransaction();
   }
 
-  /** The transaction of the current asynchronous context, or the pool where there is none. */
+  /** The transaction of the current asynchronous context, or the pool if there is none. */
   async current(): Promise<Db> {
     if (!this.inTransaction()) return this.pool;
     const known = currentTurn(this.strapi)?.transaction?.trx;
     return new Db(known ?? (await this.strapi.db.transaction()).get(), this);
   }
 
-  /**
-   * Runs `work` in the current transaction, or in one of its own, committed when it resolves. One of its
-   * own reads what is committed at each statement, on MySQL and MariaDB too.
-   */
+  /** Runs `work` in the current transaction, or in a new one, which reads committed rows on every database. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     return openingOurs(() =>
       this.strapi.db.transaction(({ trx, onCommit, onRollback }) =>
@@ -284,19 +270,13 @@ export class Database {
     ) as Promise<T>;
   }
 
-  /**
-   * Runs `work` in a transaction of its own, and all of it again if the database chose it as the victim
-   * of a deadlock. Within a caller's transaction it is a part of that, which is the caller's to run again.
-   */
+  /** Runs `work` in a transaction and repeats it after a deadlock; within a caller's transaction it is not repeated. */
   retrying<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const run = (): Promise<T> => this.transaction(work);
     return this.inTransaction() ? run() : withTransientRetry(run);
   }
 
-  /**
-   * As `retrying`, for work that asks whether a name is taken before it takes it. If somebody takes the
-   * name in between, the unique index fails it: it is run again, finds the name taken and says so.
-   */
+  /** As `retrying`, for work that checks a name before taking it; on a unique violation it runs again and sees it. */
   async unique<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -307,10 +287,7 @@ export class Database {
     }
   }
 
-  /**
-   * Does work that must leave nothing behind: its transaction is rolled back, and its result kept.
-   * Within a caller's transaction that goes back to before the work.
-   */
+  /** Does work, keeps its result and rolls back: its own transaction, or within a caller's to a savepoint before it. */
   async rolledBack<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const isPart = this.inTransaction();
     try {
@@ -327,10 +304,9 @@ export class Database {
   }
 
   /**
-   * Runs a part of the current transaction that may fail without costing the rest: after an error
-   * PostgreSQL takes no further statement until the transaction goes back to before it. Several that are
-   * begun side by side take turns: a savepoint that is released takes those with it that came after it.
-   * @throws what `work` throws, with its changes undone; the database's error if they cannot be
+   * Runs a part of the transaction that may fail; PostgreSQL refuses further statements after an error without a
+   * savepoint. Concurrent savepoints take turns: releasing one releases those opened after it.
+   * @throws the error of `work`, with its changes undone; the database's error if they cannot be
    */
   savepoint<T>(work: () => Promise<T>): Promise<T> {
     return inTurn(this.strapi, async (turn) => {
@@ -353,10 +329,9 @@ export class Database {
   }
 
   /**
-   * Runs a write and then publishes what it changed, in one transaction, as one turn of it. If the write
-   * fails within a caller's transaction, its changes by then are published: the caller may catch the
-   * error and commit. If publishing fails, the transaction is never committed.
-   * @throws what `work` or `publish` throws
+   * Runs a write and publishes what it changed, as one turn of one transaction. If the write fails in a caller's
+   * transaction, its changes so far are published, as the caller may still commit. If publishing fails, nothing is
+   * committed.
    */
   unitOfWork<T>(work: () => Promise<T>, publish: (tx: Tx) => Promise<void>): Promise<T> {
     const isPart = this.inTransaction();
@@ -381,16 +356,15 @@ export class Database {
     );
   }
 
-  /** Runs `callback` after the current transaction commits, or at once where there is none. */
+  /** Runs `callback` after the current transaction commits, or at once if there is none. */
   afterCommit(callback: () => void): void {
     if (this.inTransaction()) void this.transaction(async ({ onCommit }) => onCommit(callback));
     else callback();
   }
 
   /**
-   * Runs a statement on a connection of its own, concurrently with the caller's next steps. The pool is
-   * asked before this returns, so that a transaction that is opened next waits behind it. Never within a
-   * transaction: who holds a connection must not wait for another one.
+   * Runs a statement on its own connection, concurrently. The pool is asked before this returns, so a later transaction
+   * queues behind it. Never call it in a transaction: a holder of a connection must not wait for another.
    */
   apart(statement: Statement): Promise<unknown> {
     return runPrepared(this.pool.knex, statement);

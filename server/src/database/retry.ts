@@ -20,17 +20,13 @@ const isTransient = (error: unknown): boolean => {
 };
 
 /**
- * PostgreSQL: an error before this one ended the transaction. If a relation cannot be written, the host
- * first sets the row back in the same transaction, and the error of that stands for the first one, which
- * may have been a deadlock. It alone does not tell, so it is no infrastructure's fault.
+ * PostgreSQL: an earlier error aborted the transaction. If writing a relation fails, the host resets the row in the
+ * same transaction, and this error hides the first one, possibly a deadlock. It does not prove an infrastructure fault.
  */
 const hidesAnother = (error: unknown): boolean =>
   (error as { code?: unknown } | null)?.code === '25P02';
 
-/**
- * Runs a whole transaction again when the database chose it as the victim of a deadlock. Never wrap
- * a part of a transaction: the rest of it is gone after such an error.
- */
+/** Repeats a whole transaction after a deadlock. Never wrap a part of one: the rest is lost after such an error. */
 export const withTransientRetry = async <T>(work: () => Promise<T>, tries = 10): Promise<T> => {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -51,6 +47,12 @@ export const isDuplicate = (error: unknown, index?: RegExp): boolean => {
   return index?.test(String(message)) ?? true;
 };
 
+const REFERENCE = /^(23503|ER_NO_REFERENCED_ROW_2|SQLITE_CONSTRAINT_FOREIGNKEY)$/;
+
+/** True if a row refers to one that another writer has deleted since it was looked for. */
+export const isReferenceGone = (error: unknown): boolean =>
+  REFERENCE.test(String((error as { code?: unknown } | null)?.code));
+
 /** PostgreSQL: connection, authorization, resources, operator intervention, system; read-only; locks. */
 const POSTGRES = /^(?:08|28|3D|53|57|58)[0-9A-Z]{3}$|^25006$|^25P03$|^55P03$/;
 const SQLITE =
@@ -69,10 +71,7 @@ const MYSQL = new Set([
 const MESSAGES =
   /connection (?:terminated|ended|lost)|not queryable|closed state|acquiring a connection|acquire a connection|transaction query already complete|client was closed|connection is closed/i;
 
-/**
- * True if the database is away, locked, full or read-only, or the connection to it broke: it is no
- * receiver's fault, so no attempt is counted. Errors about the row itself are not among these.
- */
+/** True if the database is unreachable, locked, full or read-only; then no attempt is counted. False for row errors. */
 export const isInfrastructureFault = (error: unknown): boolean => {
   if (isTransient(error)) return true;
   if (!(error instanceof Error)) return false;
@@ -89,10 +88,7 @@ export const isInfrastructureFault = (error: unknown): boolean => {
 
 const EVERY_MS = 60_000;
 
-/**
- * Logs errors of a loop. A database that is away fails everything again and again: of that, one line
- * at first and one a minute, with how many there were; any other error each time.
- */
+/** Logs errors of a loop. Repeated database faults get one line at first and one a minute, with a count. */
 export const createFaultLog = (log: { error(message: string): void }, now = Date.now) => {
   let lastAt = Number.NEGATIVE_INFINITY;
   let unsaid = 0;
@@ -110,7 +106,7 @@ export const createFaultLog = (log: { error(message: string): void }, now = Date
   };
 };
 
-/** The first row of a query. @throws NotFoundError (404), `<what> not found`, where there is none. */
+/** The first row of a query. @throws NotFoundError (404), `<what> not found`, if there is none */
 export const firstOrNotFound = async <Row>(
   query: Knex.QueryBuilder,
   what: string

@@ -7,8 +7,8 @@ import { ensureTables, type PlainTable } from './tables/plain-tables';
 export const SITE_TABLE = 'switchboard_site';
 
 /**
- * Facts about this database only. A plain table, because `strapi export`, `import` and `transfer` carry
- * content types: it is how a copy of a site knows that it is one. All nodes of a database share it.
+ * Facts about this database only, shared by its nodes. Plain table: `strapi export` and `transfer` carry content types,
+ * and this is how a copy of a site detects that it is a copy.
  */
 export const siteTable: PlainTable = {
   tableName: SITE_TABLE,
@@ -48,7 +48,7 @@ export class Site {
     return row?.value ?? null;
   }
 
-  /** True if a row belongs to another site. Rows without a stamp were made by hand here. */
+  /** True if a row belongs to another site. Rows without a stamp were created manually here. */
   isForeign({ site_instance: stamp }: { site_instance: string | null }): boolean {
     return stamp !== null && stamp !== this.instance;
   }
@@ -58,7 +58,7 @@ export class Site {
   }
 }
 
-/** In UTC, whatever time zone a session has: no hour comes twice. */
+/** In UTC, independent of the session's time zone: no hour is repeated. */
 const NOW: Readonly<Record<string, string>> = {
   sqlite: "SELECT CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) AS now",
   postgres: 'SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint) AS now',
@@ -66,14 +66,11 @@ const NOW: Readonly<Record<string, string>> = {
     "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(3)) DIV 1000 AS now",
 };
 
-/** An answer that took longer says too little about the moment it was given in. */
+/** A slower answer is too imprecise about the moment it is from. */
 const SLOW_MS = 250;
 const EVERY_MS = 1000;
 
-/**
- * The database's clock, which all nodes of a site share. Leases, due times and retries go by it, so
- * that it does not matter what the nodes' own clocks say.
- */
+/** The database's clock, shared by all nodes: leases, due times and retries do not depend on the nodes' clocks. */
 export class DatabaseClock {
   /** The database's time when this process's clock, which only goes forward, was 0. */
   private origin = Date.now() - performance.now();
@@ -82,7 +79,7 @@ export class DatabaseClock {
 
   constructor(private readonly strapi: Core.Strapi) {}
 
-  /** Epoch milliseconds, told from the last answer of the database and the time since. Asks nothing. */
+  /** Epoch milliseconds, from the database's last answer and the time since. No query. */
   now(): number {
     return Math.round(this.origin + performance.now());
   }
@@ -99,7 +96,7 @@ export class DatabaseClock {
     const answered = performance.now();
     const took = answered - sentAt;
     const next = Number(row?.now) - (sentAt + answered) / 2;
-    // A slow answer counts only where the clock must have been set since.
+    // A slow answer counts only if the clock must have been set since.
     const tells = took <= Math.max(SLOW_MS, this.bestTook) || Math.abs(next - this.origin) > took;
     if (!Number.isFinite(next) || !tells) return;
     this.bestTook = Math.min(this.bestTook, took);

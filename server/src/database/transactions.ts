@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
-import { describeDatabaseError, errorText, isDatabaseError } from '../runtime/text';
+import { describeDatabaseError, isDatabaseError, logFailure } from '../runtime/text';
 
 interface Transaction {
   readonly trx: Knex.Transaction;
@@ -73,7 +73,7 @@ const transactions = new WeakMap<object, Transaction>();
 /** True while the plugin calls the host's `transaction`, which looks at it at once. */
 let isOpeningOurs = false;
 
-/** Errors after which MySQL and MariaDB have rolled back the transaction, not the statement alone. */
+/** Errors after which MySQL and MariaDB have rolled back the whole transaction, not only the statement. */
 const ENDS_TRANSACTION = new Set(['ER_LOCK_DEADLOCK', 'ER_CHECKREAD']);
 
 const hasEnded = (connection: unknown): boolean =>
@@ -119,9 +119,8 @@ export const withConnection = async <T>(
 };
 
 /**
- * Watches the statements of a transaction. knex resolves a COMMIT that was refused, PostgreSQL answers
- * one of a failed transaction with ROLLBACK, and after a deadlock MySQL runs what follows without any
- * transaction: none of these is taken for a commit.
+ * Watches a transaction's statements for false commits: knex resolves a refused COMMIT, PostgreSQL answers COMMIT of a
+ * failed transaction with ROLLBACK, and MySQL runs on without a transaction after a deadlock.
  */
 const watch = (
   strapi: Core.Strapi,
@@ -142,7 +141,7 @@ const watch = (
   client.query = async (connection, statement) => {
     const sql = typeof statement === 'string' ? statement : statement.sql;
     if (transaction.isOurs && transactor.isCompleted() && (await ended)) {
-      // It is of work that nobody waited for, which without the plugin would have had no transaction.
+      // It comes from unawaited work, which without the plugin would run outside a transaction.
       return withConnection(strapi.db.connection, (own, pool) => pool.query(own, statement));
     }
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
@@ -188,10 +187,7 @@ const watch = (
 const rolledBack = (cause: unknown = null): Error =>
   new LostTransactionError(cause, 'The transaction was rolled back');
 
-/**
- * A part of a transaction that is done as a whole, such as a write with its events: of several that are
- * begun side by side each begins when the one before it has ended. The outermost one is the transaction.
- */
+/** A part of a transaction, such as a write with its events. Parts run one after the other; the outermost is the whole. */
 export class Turn {
   /** Why the transaction must not be committed. */
   private doom: Error | null = null;
@@ -201,7 +197,7 @@ export class Turn {
   /** Ends with the last one that takes a turn in this one; null: none does. */
   private last: Promise<void> | null = null;
 
-  /** @param transaction null: there is none, and nobody has to wait */
+  /** @param transaction null: there is none, and turns need not wait */
   constructor(
     readonly transaction: Transaction | null,
     readonly parent: Turn | null = null
@@ -250,7 +246,7 @@ export class Turn {
     }
   }
 
-  /** Runs a part of it in its turn. @throws LostTransactionError where the transaction was rolled back meanwhile */
+  /** Runs a part of it in its turn. @throws LostTransactionError if the transaction was rolled back meanwhile */
   async part<T>(work: (turn: Turn) => Promise<T>): Promise<T> {
     if (!this.isOpen) {
       if (await this.transaction?.ended) return work(new Turn(null));
@@ -275,7 +271,7 @@ export class Turn {
   }
 }
 
-/** The turn that a new one is a part of: the innermost of the context that goes on. */
+/** The parent of a new turn: the innermost of the current context that has not ended. */
 export const currentTurn = (strapi: Core.Strapi): Turn | null => {
   if (!strapi.db.inTransaction()) return null;
   let turn = turns.getStore() ?? null;
@@ -283,22 +279,14 @@ export const currentTurn = (strapi: Core.Strapi): Turn | null => {
   return turn;
 };
 
-/**
- * Runs what was to follow a commit. Nobody waits for it, so that its rejection would end the process: the
- * host's own does where a document is deleted while another request updates it.
- */
+/** Runs a callback after commit and catches its rejection, which would end the process as no caller awaits it. */
 const follow = (strapi: Core.Strapi, callback: () => unknown): void => {
   const following = callback();
   if (!(following instanceof Promise)) return;
-  following.catch((error: unknown) => {
-    strapi.log.error(`switchboard: what was to follow a commit failed: ${errorText(error)}`);
-  });
+  following.catch(logFailure(strapi, 'a task after a commit failed'));
 };
 
-/**
- * Fails a call of the document service in a transaction that is lost, before the host validates its data:
- * there yup waits for ever for a look into the database that fails, whose rejection ends the process.
- */
+/** Fails calls in a lost transaction before validation: yup never ends after a failed query, which ends the process. */
 const refuseLost = (strapi: Core.Strapi): void => {
   strapi.documents.use(async (_context, next) => {
     const { lost, fault } = currentTurn(strapi)?.transaction ?? {};
@@ -313,10 +301,10 @@ const refuseLost = (strapi: Core.Strapi): void => {
 const watched = new WeakSet<object>();
 
 /**
- * Watches every transaction of the site: takes no rollback for a commit, lets parts of one take turns,
- * and has those that the plugin opens read what is committed. To be called in `register`, before
- * anything else opens one. A part stays in the context of the whole: in one of its own, as the host
- * gives it, a finished transaction goes on for ever, and work that nobody waits for would fail.
+ * Watches every transaction of the site: detects false commits, lets parts take turns, and makes the plugin's own
+ * transactions read committed rows. Call it in `register`, before any transaction opens. A part shares the async
+ * context of the whole; with a context of its own, the ended transaction would stay visible and unawaited work would
+ * fail.
  */
 export const watchTransactions = (strapi: Core.Strapi): void => {
   const db = strapi.db as unknown as {
@@ -389,9 +377,8 @@ export const openingFresh = <T>(strapi: Core.Strapi, work: () => T): T =>
   strapi.db.dialect.client === 'mysql' ? freshly.run(true, work) : work();
 
 /**
- * Runs `work` so that it reads what is committed now. On MySQL a transaction goes on reading what was
- * there when it first read, also after it has waited for a lock; locking reads do not. Only for rows
- * that are to be written, and for what belongs to them.
+ * Runs `work` so that it reads committed rows. On MySQL a transaction keeps its first snapshot even after waiting for a
+ * lock; locking reads do not. Only for rows to be written and what belongs to them.
  */
 export const readNewest = <T>(strapi: Core.Strapi, work: () => T): T =>
   strapi.db.dialect.client === 'mysql' && strapi.db.inTransaction()

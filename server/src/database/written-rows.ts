@@ -24,7 +24,7 @@ interface Query {
 }
 
 const TRIES = 10;
-/** More ids than this are written into the statement: a server takes only so many parameters. */
+/** More ids than this are written into the statement: servers limit the number of parameters. */
 const MANY = 1000;
 
 const and = (where: unknown, ...more: Where[]): Where => {
@@ -34,7 +34,7 @@ const and = (where: unknown, ...more: Where[]): Where => {
 
 type Condition = Pick<WriteEvent['params'], 'where' | 'filters' | '_q'>;
 
-/** The condition that the host goes by: `filters` and `_q` only where it deletes many. */
+/** The host's condition: `filters` and `_q` only if it deletes many. */
 const conditionOf = ({ action, params: { where, filters, _q } }: WriteEvent): Condition =>
   action === 'beforeDeleteMany' ? { where, filters, _q } : { where };
 
@@ -48,7 +48,7 @@ export const idNamed = (where: unknown): number | string | null => {
   return isOne ? (id as number | string) : null;
 };
 
-/** SQLite has one writer at a time: a write based on rows that somebody else changed meanwhile fails. */
+/** SQLite has one writer at a time: a write based on rows that another writer has changed since fails. */
 const locksRows = (strapi: Core.Strapi): boolean => strapi.db.dialect.client !== 'sqlite';
 
 /** A condition on other tables cannot be locked by: the rows are, and then it is asked again. */
@@ -119,7 +119,7 @@ class Rows {
       const [still] = await readNewest(this.strapi, () =>
         rowsOf(this.matching({ ...condition, where }))
       );
-      // Somebody has changed it meanwhile: another one may be the first now.
+      // Another writer has changed it meanwhile, so a different row may be the first now.
       if (still) return [still];
     }
     return [];
@@ -149,10 +149,9 @@ const lockAndPin = async (strapi: Core.Strapi, event: WriteEvent): Promise<Writt
 const locked = new WeakMap<object, Promise<WrittenRow[]>>();
 
 /**
- * The rows that a write is about to change, locked in the order of their ids until the transaction ends, and the write bound
- * to them: what is read of them from here on is what the last writer left, and no row that comes to match meanwhile is
- * changed unseen. Once a write; the copy of its parameters that lifecycles are given is changed (`listenToWrites`).
- * @returns null if the write names one row by its id: the read locks it
+ * Locks the rows a write is about to change, by ascending id until the transaction ends, and binds the write to them:
+ * later reads see the last writer's values, and rows that match later stay unchanged. Call it once a write; it changes
+ * the parameter copy of `listenToWrites`. Returns null if the write names one row by id, which the read locks.
  */
 export const lockWritten = async (
   strapi: Core.Strapi,
@@ -173,10 +172,7 @@ export const writtenRows = async (strapi: Core.Strapi, event: WriteEvent) =>
   (await lockWritten(strapi, event)) ??
   new Rows(strapi, event.model.uid).lockIds([idNamed(event.params.where) as number]);
 
-/**
- * Locks every row of documents: drafts, published ones, all languages. PostgreSQL locks none that was
- * inserted while the statement waited, such as the one by which publishing replaces the published one.
- */
+/** Locks all rows of documents. PostgreSQL misses those inserted while it waited, such as a newly published one. */
 export const lockVersions = async (
   strapi: Core.Strapi,
   uid: string,
@@ -219,8 +215,8 @@ export interface HostWrite {
 }
 
 /**
- * Puts `around` about every write of the host's query engine, for good: others may have wrapped the same
- * methods since. @param around is given the write and what does it, as it is or with other parameters
+ * Wraps every write of the host's query engine, for good; `around` gets the write and a function to run it, perhaps
+ * with other parameters. It cannot be undone, because others may have wrapped the methods since.
  */
 export const aroundWrites = (
   strapi: Core.Strapi,
@@ -268,9 +264,8 @@ const copyOf = (data: unknown): unknown => {
 const copied = new WeakMap<object, Set<string>>();
 
 /**
- * Listens to writes before they are made, or after; the host types its events more narrowly than they
- * are. Each of these writes works on a copy of what its caller gave: ids and dates that lifecycles add
- * would else be in the caller's own object, and in the next row that is made of it.
+ * Listens before or after writes. Each write works on a copy of the caller's input, so ids and dates that lifecycles
+ * add do not appear in the caller's object, which it may reuse for the next row.
  */
 export const listenToWrites = (
   strapi: Core.Strapi,
@@ -292,10 +287,13 @@ export const listenToWrites = (
   strapi.db.lifecycles.subscribe({ models: [...models], ...listeners } as never);
 };
 
-/**
- * The host forgets who listens to writes and closes the database afterwards; a write in between
- * would be committed without its events. Here the database closes first. To be called once.
- */
+/** Listeners to writes of one row that listen to writes of many, too. */
+export const ofOneOrMany = <Listeners extends object>(listeners: Listeners) => ({
+  ...listeners,
+  ...Object.fromEntries(Object.entries(listeners).map(([name, one]) => [`${name}Many`, one])),
+});
+
+/** Closes the database before lifecycles are cleared; the host's order would commit late writes without events. */
 export const listenUntilClosed = ({ db }: Core.Strapi): void => {
   db.destroy = async () => {
     await db.connection.destroy();
@@ -326,10 +324,7 @@ export const findInChunks = async <Row, Value = number>(
   return rows;
 };
 
-/**
- * The documents that a condition matches as it is now, in chunks: memory does not grow with a bulk write.
- * For those that are about to be written; see `readNewest`.
- */
+/** Documents that match a condition now, in chunks (bounded memory). For rows about to be written; see `readNewest`. */
 export async function* documentIdsOf(strapi: Core.Strapi, uid: string, params: Condition) {
   let last = 0;
   for (;;) {

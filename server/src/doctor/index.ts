@@ -104,16 +104,14 @@ const ask = async (
       ? new Client(settings, ONCE)
       : new Client({ ...(settings as object | undefined), ...ONCE });
   let cause: unknown;
-  client.on('error', (error) => {
-    cause = error;
-  });
+  client.on('error', (error) => (cause = error));
   try {
     await client.connect();
     return await question(client);
   } catch (error) {
     return fail(
       `Redis does not answer: ${errorText(cause ?? error)}`,
-      'start it, or mend scheduler.redis; until then each process works by itself from the database'
+      'start it, or fix scheduler.redis; until then each process works by itself from the database'
     );
   } finally {
     client.disconnect();
@@ -140,7 +138,7 @@ const redis: Check = (app) => {
   return judgePackages() ?? askRedis(settings);
 };
 
-/** Asks a Redis which of the site's queues somebody paused, or wrote something else into. */
+/** Finds queues of the site that are paused on Redis, or that contain foreign data. */
 const queues: Check = async (app) => {
   const { engine, redis: settings, prefix } = app.options.scheduler;
   const isThere = await app.strapi.db.getSchemaConnection().hasTable(SITE_TABLE);
@@ -160,7 +158,7 @@ const queues: Check = async (app) => {
       if ((await client.hexists(...pausedField(prefix, name))) === 1) paused.push(name);
     }
     if (paused.length === 0) {
-      return ok('no queue on Redis is paused, and nobody wrote into their keys');
+      return ok('no queue on Redis is paused, and no other program wrote to its keys');
     }
     return warn(
       `paused on Redis: ${paused.join(', ')}; each process works on without them, from the database`,
@@ -300,7 +298,7 @@ const sqlite: Check = async (app) => {
   );
 };
 
-/** Due for longer than this: nobody serves it, or not fast enough. */
+/** Due for longer than this means that no process serves it, or too slowly. */
 const LATE_MS = 60_000;
 
 const hasTable = (app: App, name: string): Promise<boolean> =>
@@ -339,13 +337,13 @@ const deliveries: Check = async (app) => {
     message,
     [
       late > LATE_MS,
-      'see to it that a process sends: a node with webhooks.dispatch, or switchboard worker',
+      'make sure that a process sends: a node with webhooks.dispatch, or switchboard worker',
     ],
     [
       failing > 0 || broken > 0,
-      'look at the causes in the log of deliveries, and fix the receivers',
+      'check the causes in the admin panel: CRM > Webhooks > Deliveries, and fix the receivers',
     ],
-    [elsewhere > 0, 'switch on those that are to send from here']
+    [elsewhere > 0, 'switch on the webhooks that should send from this site']
   );
 };
 
@@ -364,15 +362,15 @@ const posEvents: Check = async (app) => {
     message,
     [
       late > LATE_MS,
-      'see to it that a process applies them: a node with pos.process, or switchboard worker',
+      'make sure that a process applies them: a node with pos.process, or switchboard worker',
     ],
-    [failed > 0 || mapping > 0, 'look at them in the admin panel, Point of sale, Events']
+    [failed > 0 || mapping > 0, 'check them in the admin panel: CRM > Shop > Till records']
   );
 };
 
 type NamedResult = CheckResult & { name: string };
 
-/** One check that cannot be made says so, and the others are made all the same. */
+/** A check that cannot run reports that; the others still run. */
 const examine = async (app: App, checks: Readonly<Record<string, Check>>) => {
   const results: NamedResult[] = [];
   for (const [name, look] of Object.entries(checks)) {
@@ -380,17 +378,14 @@ const examine = async (app: App, checks: Readonly<Record<string, Check>>) => {
       const result = await look(app);
       if (result) results.push({ name, ...result });
     } catch (error) {
-      const message = `could not be looked at: ${errorText(error)}`;
+      const message = `could not be checked: ${errorText(error)}`;
       results.push({ name, ...fail(message, 'see the log of the site and the database') });
     }
   }
   return results;
 };
 
-/**
- * The plugin's half of `switchboard doctor` (docs/operations.md#is-everything-in-order).
- * @param features all others, whose tables are looked for
- */
+/** The plugin's part of `switchboard doctor` (docs/alerts.md#is-everything-in-order), with tables of all `features`. */
 export const doctorOf = (features: readonly Feature[]): Feature => {
   const expected = (app: App): string[] => [
     SITE_TABLE,

@@ -11,6 +11,7 @@ import {
   listenToWrites,
   lockVersions,
   lockWritten,
+  ofOneOrMany,
   type Where,
   type WriteEvent,
 } from '../database/written-rows';
@@ -36,7 +37,7 @@ const isDraftRow = ({ publishedAt }: Data): boolean => (publishedAt ?? null) ===
 const statusOf = (type: EntryType, row: Row): EntryStatus =>
   type.draftAndPublish && isDraftRow(row) ? 'draft' : 'published';
 
-/** True if receivers are sent drafts of the type: else no draft is read. */
+/** True if receivers get drafts of the type; otherwise no draft is read. */
 const seesDrafts = ({ draftAndPublish, drafts }: EntryType): boolean => !draftAndPublish || drafts;
 
 const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
@@ -44,10 +45,7 @@ const localeOf = ({ localized }: EntryType, { locale }: Row): string | null =>
 
 type Versions = Map<string, Version[]>;
 
-/**
- * Reads documents in all versions that receivers get, without the host's read lifecycles.
- * @param lock until the transaction ends nobody else may change them
- */
+/** Reads all delivered versions of documents without the host's lifecycles; `lock` locks them for the transaction. */
 const readVersions = async (
   app: App,
   type: EntryType,
@@ -210,8 +208,8 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
 const writes = new UnitsOfWork<EntryWrite>();
 
 /**
- * Makes `work` a unit of work, or a part of the one around it; if nobody subscribed it is the host's alone.
- * @param begin notes what is known to change, before the work writes any of its rows
+ * Runs `work` as a unit of work or a part of one; without subscribers it is left to the host.
+ * @param begin notes known changes, before the work writes any of its rows
  */
 const capture = async <T>(
   app: App,
@@ -248,9 +246,8 @@ const concerns = (type: EntryType, { action, params }: DocumentCall): boolean =>
 };
 
 /**
- * Makes each call of the document service for a named type one unit of work: it may write several rows, and
- * only around all of them can before be compared with after. To be called in `register`, so that it is
- * around what other plugins add in their `bootstrap`.
+ * Makes each document service call for a named type one unit of work: it may write several rows, compared as a whole.
+ * Call it in `register`, so that it wraps what other plugins add in `bootstrap`.
  */
 export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
   aroundCalls(app.strapi, async (call, run) => {
@@ -278,20 +275,11 @@ const watchWrites = (app: App, types: EntryTypes): void => {
   };
   const beforeChange = (event: WriteEvent): Promise<void> =>
     tracking(event.model.uid, (write, type) => write.trackMatching(type, event));
-  listenToWrites(app.strapi, [...types.keys()], {
-    beforeCreate,
-    beforeCreateMany: beforeCreate,
-    beforeUpdate: beforeChange,
-    beforeUpdateMany: beforeChange,
-    beforeDelete: beforeChange,
-    beforeDeleteMany: beforeChange,
-  });
+  const listeners = { beforeCreate, beforeUpdate: beforeChange, beforeDelete: beforeChange };
+  listenToWrites(app.strapi, [...types.keys()], ofOneOrMany(listeners));
 };
 
-/**
- * Begins to listen to writes of the query engine; once every plugin has registered. Each one to a named type
- * gets a transaction if it has none, or an event could outlive its write, or the other way round.
- */
+/** Captures writes to named types, in a transaction with their events; once all plugins have registered. */
 export const captureWrites = (app: App): void => {
   const types = getEntryTypes(app);
   if (types.size === 0) return;

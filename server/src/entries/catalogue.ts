@@ -148,7 +148,7 @@ type DeclaredType = Omit<EntryType, 'populate' | 'uid'> & { readonly uid: string
 interface Words {
   label: string;
   description: string;
-  /** Which version of an entry it may be about, where the type has drafts. */
+  /** Which version of an entry it may be about, if the type has drafts. */
   status: (type: DeclaredType) => readonly EntryStatus[];
   changed: boolean;
 }
@@ -161,33 +161,33 @@ const WORDS: Readonly<Record<string, Words>> = {
   'entry.created': {
     label: 'Entry created',
     description:
-      'An entry is added, or one of its languages. With draft and publish: a draft, where the option asks for drafts.',
+      'An entry, or one of its languages, is created. With draft and publish: a draft, if the option includes drafts.',
     status: ({ draftAndPublish }) => (draftAndPublish ? ['draft'] : PUBLISHED),
     changed: false,
   },
   'entry.updated': {
     label: 'Entry updated',
     description:
-      'An entry changes; `changed` names its attributes that differ. With draft and publish: what is published changes without a publish, or a draft does, where the option asks for drafts.',
+      'An entry is changed. `changed` lists the changed attributes. With draft and publish: the published version changes without being published again, or a draft changes, if the option includes drafts.',
     status: withDrafts,
     changed: true,
   },
   'entry.published': {
     label: 'Entry published',
     description:
-      'A draft is published. `changed` names the attributes that differ from what was published before; it is empty where none does.',
+      'A draft is published. `changed` lists the attributes that differ from the version published before, and may be empty.',
     status: () => PUBLISHED,
     changed: true,
   },
   'entry.unpublished': {
     label: 'Entry unpublished',
-    description: 'What was published is a draft alone again. `entry` is what was published.',
+    description: 'An entry is unpublished. `entry` is the version that was published.',
     status: () => PUBLISHED,
     changed: false,
   },
   'entry.deleted': {
     label: 'Entry deleted',
-    description: 'An entry is deleted, or one of its languages. `entry` is what it was last.',
+    description: 'An entry, or one of its languages, is deleted. `entry` is its last state.',
     status: withDrafts,
     changed: false,
   },
@@ -214,7 +214,7 @@ const dataSchema = (
     ...(changed && { changed: changedSchema }),
   });
 
-/** One schema for all types, which says by `content_type` what the rest is; no other type fits it. */
+/** One schema for all types, discriminated by `content_type`; no other type matches it. */
 const schemaOf = (words: Words, types: readonly DeclaredType[]): Schema => ({
   ...dataSchema(words, types, { enum: types.map(({ uid }) => uid) }, { type: 'object' }),
   anyOf: types.map((type) =>
@@ -248,7 +248,7 @@ const MEDIA_WORDS: readonly (readonly [name: string, label: string, description:
   [
     'media.updated',
     'File updated',
-    'What is said of a file changes, or the file is replaced. `changed` names its attributes that differ; it is empty where a file is replaced by one that looks the same from outside.',
+    'The details of a file change, or the file is replaced. `changed` lists the changed attributes. It is empty if the new file has the same attributes.',
   ],
   ['media.deleted', 'File deleted', 'A file is deleted from the media library.'],
 ];

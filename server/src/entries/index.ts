@@ -33,7 +33,7 @@ const announce = (app: App, types: EntryTypes): void => {
 /** Content types of the site's own as sources of events; docs/any-content-type.md. */
 export const entries: Feature = {
   register(app) {
-    // A site without the option pays nothing: nobody listens.
+    // Without the option nothing is registered, so it costs nothing.
     if (!namesEntryTypes(app)) return;
     let declared: EventMap | undefined;
     wrapDocuments(app, () => (listening.has(app) ? getEntryTypes(app) : new Map()));

@@ -85,7 +85,7 @@ export const createDescriber = ({ model, isPrivate }: Models) => {
     for (const [name, attribute] of Object.entries(described?.attributes ?? {})) {
       if (!described || LEFT_OUT.has(name) || attribute.unstable_virtual) continue;
       if (name === 'id' || name === 'documentId' || isPrivate(described, name)) continue;
-      // A file says what it is, not where it is used.
+      // A file contains its own data, not its usage.
       if (uid === FILE && attribute.type === 'relation') continue;
       const field = fieldOf(attribute);
       if (field) fields.push([name, field]);
@@ -169,11 +169,11 @@ const unknownTypes = (app: App): Map<string, string> => {
   const unknown = new Map<string, string>();
   for (const uid of named(app).keys()) {
     if (uid === FILE) {
-      unknown.set(uid, `${OPTION}: files are told of with sources.media: true, not as "${uid}".`);
+      unknown.set(uid, `${OPTION}: events of files need sources.media: true, not "${uid}".`);
     } else if (!known.includes(uid) || !isContent(uid)) {
-      const hint = uid === '*' ? " '*' stands alone, not in a list." : '';
+      const hint = uid === '*' ? " Use '*' by itself, not in a list." : '';
       const wrong = known.includes(uid)
-        ? `"${uid}" is no content of the site's`
+        ? `"${uid}" is not a content type of this site`
         : `there is no content type "${uid}"`;
       unknown.set(uid, `${OPTION}: ${wrong}.${hint} Possible: ${possible}.`);
     }
@@ -182,8 +182,8 @@ const unknownTypes = (app: App): Map<string, string> => {
 };
 
 /**
- * Looks for the types that `sources.entries` names. Under `strapi develop`, where a type may be on its way,
- * one that is not there is logged and left out.
+ * Checks that the types of `sources.entries` exist. `strapi develop` logs and ignores missing ones: they may come
+ * later.
  * @throws EntryTypeError, which stops the boot and lists what is possible
  */
 export const checkEntryTypes = (app: App): void => {

@@ -13,10 +13,7 @@ const left = (what: string): Error => new Error(`${what}; it was left out`);
 /** As it will be sent: a copy by way of JSON. */
 const copyOf = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
-/**
- * `service_crm_webhook_payload`: the value it was given, changed, or null to skip this webhook.
- * Each handler gets a copy, so that one that is left out has changed nothing.
- */
+/** `service_crm_webhook_payload`: null skips the webhook. Each handler gets a copy, so a failed one changes nothing. */
 export const payloadRules: FilterRules<PayloadFilterValue | null> = {
   prepare: (current) =>
     current && {
@@ -31,7 +28,7 @@ export const payloadRules: FilterRules<PayloadFilterValue | null> = {
     if (payload === null) return null;
     if (!isRecord(payload)) throw left(`it returned ${shown(payload)} as payload`);
     const text = JSON.stringify(payload) as string | undefined;
-    if (!text?.startsWith('{')) throw left('its payload is no object in JSON');
+    if (!text?.startsWith('{')) throw left('its payload is not a JSON object');
     return { payload, event: handed.event, webhook: handed.webhook };
   },
 };
@@ -50,7 +47,7 @@ export const requestRules: FilterRules<RequestFilterValue> = {
     if (!isRecord(args)) throw left(`it returned ${shown(args)} as args`);
     if (typeof args.url !== 'string') throw left(`it returned ${shown(args.url)} as url`);
     if (!isRecord(args.headers)) throw left(`it returned ${shown(args.headers)} as headers`);
-    // Written here, where what fails is the handler's: not every value has a text.
+    // Serialised here, so that an error is the handler's: not every value has a text.
     const written = Object.entries(args.headers).map(([name, one]) => [name, one && String(one)]);
     return { ...handed, args: { ...args, url: args.url, headers: Object.fromEntries(written) } };
   },

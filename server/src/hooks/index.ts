@@ -41,8 +41,8 @@ const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): P
 };
 
 /**
- * A hook with the host's interface in which a handler that throws or hangs is logged by name and left
- * out: it harms no other handler, no write and no delivery. Its functions may be taken off it.
+ * A hook with the host's interface. A handler that throws or hangs is logged by name and skipped: it harms no other
+ * handler, write or delivery. Its methods can be called detached.
  */
 abstract class IsolatedHook<In, Out> {
   private readonly handlers: HookHandler<In, Out>[] = [];
@@ -113,7 +113,7 @@ abstract class IsolatedHook<In, Out> {
 export interface FilterRules<T> {
   /** The value for a handler: a copy, if a handler that is left out must leave no trace. */
   prepare(current: T): T;
-  /** The value that goes on. @throws Error that says what is wrong; the handler is then left out */
+  /** The value for the next handler. @throws Error that says what is wrong; the handler is then skipped */
   accept(returned: unknown, handed: T): T;
 }
 
@@ -122,10 +122,7 @@ const ANYTHING: FilterRules<unknown> = {
   accept: (returned, handed) => (returned === undefined ? handed : returned),
 };
 
-/**
- * Handlers run one after the other, each with what the one before returned; null ends it. Without
- * rules, a handler that returns nothing has changed nothing (or changed the value in place).
- */
+/** Runs handlers in order, each on the previous result; null stops. Without rules, undefined keeps the value. */
 export class Filter<T> extends IsolatedHook<T, T> {
   constructor(
     name: string,
@@ -168,7 +165,7 @@ interface EventHook extends Omit<Action<EventToSend>, 'call'> {
   call(event: string, data?: object): Promise<void>;
 }
 
-/** So many events are told in one turn of the event loop. */
+/** The maximum of events published to handlers in one turn of the event loop. */
 const A_TURN = 50;
 
 export class Hooks {
@@ -201,15 +198,15 @@ export class Hooks {
     await Promise.all(hook.getHandlers().map(tellOne));
   }
 
-  /** Ours, whatever another plugin put into the registry in its place. */
+  /** The plugin's own hook, even if another plugin replaced it in the registry. */
   private get own() {
     if (!this.event) throw new Error('The hooks of the plugin switchboard are not registered.');
     return this.event;
   }
 
   /**
-   * Puts the seven hooks of docs/contract-webhooks.md#hooks into the host's registry, for the `bootstrap()` of any plugin.
-   * @param send what calling `service_crm_webhook` does; it does not throw if the event is wrong
+   * Registers the seven hooks of docs/contract-webhooks.md#hooks for the `bootstrap()` of any plugin.
+   * @param send runs on a call of `service_crm_webhook`; it does not throw on a wrong event
    */
   register(send: (event: unknown, data: unknown) => Promise<void> = async () => undefined): void {
     const { log } = this.strapi;

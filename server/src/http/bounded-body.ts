@@ -20,16 +20,13 @@ export interface BodyLimits {
   /** Else as long as the server waits for a request. */
   deadlineMs?: number;
   budget?: ReturnType<typeof createBodyBudget>;
-  /**
-   * So many bytes past the limit are read and thrown away before the answer, so that a sender who is
-   * still sending gets to read it; past these the connection is closed.
-   */
+  /** Bytes discarded past the limit, so that a sender can still read the answer; beyond, the connection is closed. */
   discard?: number;
 }
 
 /**
- * Reads a body exactly as it comes, of somebody who is not authenticated yet. A refused one is let go at
- * once; the server discards the rest after the answer. `Content-Length` is believed only if too large.
+ * Reads the raw body of an unauthenticated request; `Content-Length` is believed only if too large. Refused bodies are
+ * released at once, and the server discards the rest after the answer.
  */
 export const readBoundedBody = (
   request: IncomingMessage,
@@ -91,10 +88,7 @@ const UNPARSED_TYPE = 'application/vnd.switchboard.raw';
 
 const types = new WeakMap<IncomingMessage, string>();
 
-/**
- * Hides what a body is from the parsers that come after: the host's would read it whole and keep no
- * bytes, and throws where somebody has read it already. To be called in a middleware before them.
- */
+/** Hides the body from later parsers: the host's keeps no raw bytes and throws if the body was read already. */
 export const leaveUnparsed = (request: IncomingMessage): void => {
   types.set(request, request.headers['content-type'] ?? '');
   request.headers['content-type'] = UNPARSED_TYPE;
@@ -103,10 +97,7 @@ export const leaveUnparsed = (request: IncomingMessage): void => {
 /** The content type that a request came with which was left unparsed. */
 export const typeOfUnparsed = (request: IncomingMessage): string => types.get(request) ?? '';
 
-/**
- * A path without the slashes at its end. Counted from the end: the pattern `\/+$` would start over at
- * each of many thousand slashes that something else follows.
- */
+/** A path without trailing slashes. No regular expression: `\/+$` is quadratic on many slashes before other text. */
 export const withoutTrailingSlashes = (path: string): string => {
   let length = path.length;
   while (path.charCodeAt(length - 1) === 0x2f) length -= 1;

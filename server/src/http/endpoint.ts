@@ -1,17 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { z } from '@strapi/utils';
 import type { Context } from 'koa';
 import type { AdminAction } from '../../../shared/contracts/permissions';
 import { type App, appOf } from '../app';
 import type { RouteConfig } from '../feature';
 import { codeOf, Refused } from '../runtime/refusal';
+import { isRecord } from '../runtime/text';
 import type { ControllerFactory } from './guarded-route';
 import { idFromPath, parseInput } from './validation';
 
-/** A request, as an endpoint sees it: input is parsed where it is asked for, and in that order. */
+/** A request, as an endpoint sees it: input is parsed when it is read, in that order. */
 export interface EndpointRequest<Query = unknown, Body = unknown> {
   app: App;
   ctx: Context;
-  /** The id in the path. @throws NotFoundError (404) that says `what` there is none of */
+  /** The id in the path. @throws NotFoundError (404) that names `what` */
   id(what: string): number;
   /** @throws ValidationError (400) that names each field, as `body` does */
   query(): Query;
@@ -43,10 +45,26 @@ export interface Endpoint extends Omit<RouteConfig, 'handler' | 'config'> {
   respond(app: App, ctx: Context, shape: Shape): Promise<void>;
 }
 
+/** True for what is answered as JSON; a stream is an object, too. */
+const isPlain = (body: unknown): boolean =>
+  isRecord(body) && Object.getPrototypeOf(body) === Object.prototype;
+
+/** Lets the reader keep an answer and ask whether it has changed: if not, it is answered 304. */
+const tagAnswer = (ctx: Context): void => {
+  // Commands call controllers, too, with less than a request.
+  if (ctx.method !== 'GET' || ctx.status !== 200 || !isPlain(ctx.body)) return;
+  if (ctx.response.get('Cache-Control') !== '') return;
+  const text = JSON.stringify(ctx.body);
+  ctx.body = text;
+  ctx.type = 'application/json';
+  ctx.set('Cache-Control', 'private, no-cache');
+  ctx.etag = createHash('sha1').update(text).digest('base64url');
+  if (ctx.fresh) ctx.status = 304;
+};
+
 /**
  * @param call method and path
- * @param answer resolves with `undefined` where there is nothing to say (204), or it has answered itself;
- * with `Refused` for a 409 or 503
+ * @param answer resolves with `undefined` for 204 or if it has answered itself; with `Refused` for a 409 or 503
  */
 export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
   call: string,
@@ -81,6 +99,7 @@ export const endpoint = <Query extends z.ZodObject, Body extends z.ZodType>(
       } else if (answered !== undefined) {
         if (status !== undefined) ctx.status = status;
         ctx.body = whole ? answered : shape(answered);
+        tagAnswer(ctx);
       } else if (ctx.body === undefined) ctx.status = 204;
     },
   };

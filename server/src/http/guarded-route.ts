@@ -18,10 +18,7 @@ const isAnswer = (error: unknown): boolean =>
   error instanceof errors.HttpError ||
   (error as { expose?: unknown } | null)?.expose === true;
 
-/**
- * The host logs whatever else a controller throws, of a database's error the statement with the
- * values of the request. Here it is put into words that may be logged, with the frames of its stack.
- */
+/** Replaces errors by loggable ones: the host would log a database error's statement with the request's values. */
 const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
   try {
     await next();
@@ -34,9 +31,8 @@ const boundErrors = async (_ctx: Context, next: Next): Promise<void> => {
 };
 
 /**
- * Refuses, after authentication, what no database could take, so that no field or filter has to be
- * remembered: an id that no row can have with 404, everything else with a 400 that names each field.
- * Bodies that the host does not parse (a till's record, a file) are judged where they are read.
+ * Refuses, after authentication, values that no database accepts: an impossible id with 404, others with a 400 that
+ * names each field. Bodies that the host does not parse (a till's record, a file) are checked where they are read.
  */
 const guardInput = async (ctx: Context, next: Next): Promise<void> => {
   const ids = Object.values((ctx.params ?? {}) as Record<string, string>);
@@ -47,9 +43,9 @@ const guardInput = async (ctx: Context, next: Next): Promise<void> => {
 };
 
 /**
- * Refuses every query parameter that a route does not document: a filter that is misspelt would
- * otherwise answer everything. A 400 that names each of them.
- * @param known  the parameters of the route
+ * Refuses query parameters that a route does not document with a 400 naming each: a misspelt filter would match
+ * everything.
+ * @param known the parameters of the route
  */
 const refuseUnknownParameters = (known: readonly string[]) => {
   const takes = known.length > 0 ? `; it takes ${known.join(', ')}` : ', which takes none';
@@ -70,9 +66,9 @@ const prepend = (route: RouteConfig, first: readonly (typeof guardInput)[]): Rou
 };
 
 /**
- * A route of the CRM or of the admin panel: its input is judged, its errors hold no payload. It takes
- * the parameters that its `request.query` names and no others. A route without authentication is
- * called by a mail provider, by an address that the owner gave it there.
+ * A CRM or admin route: checks its input, keeps payloads out of errors, and takes only the parameters of
+ * `request.query`. A route without authentication is called by a mail provider, at an address that the site owner
+ * configured there.
  */
 export const guardedRoute = (route: RouteConfig): RouteConfig => {
   const isForeign = route.config?.auth === false;

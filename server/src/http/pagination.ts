@@ -1,6 +1,6 @@
 import { z } from '@strapi/utils';
 import type { Knex } from 'knex';
-import type { Page, Pagination } from '../../../shared/contracts/webhooks';
+import { LIST_VIEWS, type Page, type Pagination } from '../../../shared/contracts/webhooks';
 import type { Db } from '../database/db';
 import { countOf } from '../database/retry';
 
@@ -27,12 +27,18 @@ export const pageQuery = {
   per_page: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT),
 };
 
+/** The panel's lists show a part of each row. */
+export const viewQuery = { view: z.enum(LIST_VIEWS).default('full') };
+
 export const listQuery = z.object(pageQuery);
+
+export const viewedListQuery = listQuery.extend(viewQuery);
 
 /** `limit` of a query string, of lists that are read on by a cursor. */
 export const limitQuery = { limit: wholeNumber(PER_PAGE_MAX, PER_PAGE_DEFAULT) };
 
 export type PageRequest = z.infer<typeof listQuery>;
+export type ViewedPageRequest = z.infer<typeof viewedListQuery>;
 
 /** The `meta` of a list. @param counted rows counted, up to `COUNT_LIMIT + 1`. */
 export const paginationMeta = (
@@ -59,7 +65,7 @@ export const countUpToLimit = (db: Db, query: Knex.QueryBuilder): Promise<number
   return countOf(db.from(some.limit(COUNT_LIMIT + 1)));
 };
 
-/** The rows of one page of a query, which says what to select and in which order, and its `meta`. */
+/** The rows of one page of a query, which selects and orders, and its `meta`. */
 export const readPage = async <Row>(
   db: Db,
   query: Knex.QueryBuilder,

@@ -34,10 +34,7 @@ const isBelow = (path: string, beginning: string): boolean =>
   path.startsWith(beginning) &&
   (beginning.endsWith('/') || path.length === beginning.length || path[beginning.length] === '/');
 
-/**
- * Answers 404 for what a feature would serve that the site lacks. The host's router says 405 to a POST
- * to an unknown address, because a site's public files take every GET.
- */
+/** Answers 404 for routes of absent features; the host would answer a POST with 405, as public files serve any GET. */
 export const answerAbsent = (app: App, present: readonly Feature[], absent: readonly Feature[]) => {
   /** Addresses that only absent features would serve. */
   const beginnings = foldersOf(app).flatMap(([api, folder]) => {
@@ -59,8 +56,8 @@ export const answerAbsent = (app: App, present: readonly Feature[], absent: read
 const MESSAGE = 'Send JSON: these routes take no multipart form.';
 
 /**
- * Refuses multipart forms before the host's parser, which would write files, and answer a form without
- * a boundary with 500. Routes that read a body themselves have hidden its type from the host by then.
+ * Refuses multipart forms before the host's parser, which writes files and answers a missing boundary with 500. Routes
+ * that read a body themselves have hidden its type by then.
  */
 export const refuseForms = (app: App) => {
   const folders = foldersOf(app).map(([, folder]) => `${folder}/`);
@@ -91,7 +88,7 @@ export const watchRequests = (strapi: Core.Strapi): void => {
   underWay.set(server, known);
   server.prependListener('request', ({ headers }, response) => {
     responses.add(response);
-    // Nobody waits for what the site sends to itself.
+    // Requests of the site to itself do not count: no user waits for them.
     if (!('x-service-delivery' in headers)) known.lastAt = performance.now();
     response.once('close', () => responses.delete(response));
   });
@@ -111,9 +108,8 @@ export const isVisited = (strapi: Core.Strapi): boolean =>
   performance.now() - (underWay.get(serverOf(strapi))?.lastAt ?? 0) < VISIT_MS;
 
 /**
- * Closes the site's HTTP server: no new connection, and a last answer on each that is open. The host
- * destroys plugins before it cuts connections: a request would be served by half of a site.
- * @returns once nothing is under way, after 10 seconds at the latest.
+ * Closes the site's HTTP server: no new connections, and one last answer on each open one. The host destroys plugins
+ * before it cuts connections, so requests would meet a half-stopped site. Resolves when idle, after 10 seconds at most.
  */
 export const closeServer = async (strapi: Core.Strapi): Promise<void> => {
   const server = serverOf(strapi);

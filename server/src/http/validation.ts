@@ -30,10 +30,7 @@ const FORMATS: Readonly<Record<string, string>> = {
 const NUMBERS: readonly string[] = ['number', 'int', 'bigint'];
 const units = (origin: string): string => (origin === 'string' ? 'characters' : 'entries');
 
-/**
- * The broken rule of an issue, to be read after the name of its field, and its code; a rule of a
- * schema's own has a message there, and a code only if it was `coded`.
- */
+/** The broken rule, phrased to follow the field name, and its code; custom rules have a code only if `coded`. */
 const judge = (found: z.core.$ZodRawIssue): { rule: string; code?: CodedRefusal } => {
   const invalid: CodedRefusal = { code: found.input === undefined ? 'required' : 'invalid' };
   switch (found.code) {
@@ -84,7 +81,7 @@ const judge = (found: z.core.$ZodRawIssue): { rule: string; code?: CodedRefusal 
   }
 };
 
-/** A field's error in the host's format, coded where it can be. */
+/** A field's error in the host's format, with a code if possible. */
 export interface FieldIssue extends Partial<CodedRefusal> {
   path: string[];
   message: string;
@@ -98,7 +95,7 @@ export const issue = (path: string[], message: string, code?: CodedRefusal): Fie
   ...(code && codeOf(code)),
 });
 
-/** Nobody reads more of them, and to write them all can take a minute. */
+/** A limit: more issues help no reader, and formatting them all can take a minute. */
 export const MAX_NAMED = 20;
 
 const issuesOf = ({ issues }: z.ZodError): FieldIssue[] =>
@@ -118,13 +115,14 @@ const PARSING: z.core.ParseContext<z.core.$ZodIssue> = {
   error: (found) => judge(found).rule,
 };
 
-/** A 400 that names what is wrong with each field. */
-export const issueErrors = (issues: readonly FieldIssue[]): errors.ValidationError => {
-  const message = issues
-    .map(({ path, message: rule }) => `${path.length > 0 ? path.join('.') : 'body'}: ${rule}`)
+const textOf = (issues: readonly FieldIssue[]): string =>
+  issues
+    .map(({ path, message }) => `${path.length > 0 ? path.join('.') : 'body'}: ${message}`)
     .join('; ');
-  return new errors.ValidationError(message, { errors: issues });
-};
+
+/** A 400 that names what is wrong with each field. */
+export const issueErrors = (issues: readonly FieldIssue[]): errors.ValidationError =>
+  new errors.ValidationError(textOf(issues), { errors: issues });
 
 /** Anything longer is a file, and is imported as one; a schema takes minutes to refuse it. */
 const MAX_ENTRIES = 5000;
@@ -150,11 +148,13 @@ const judgeBy = <S extends z.ZodType>(schema: S, input: unknown) => {
   return { data: data as z.infer<S>, issues: error ? issuesOf(error) : [] };
 };
 
-/**
- * Checks a client's input.
- * @throws ValidationError (400) in the host's format, whose message and `details.errors` name each
- * field by its path.
- */
+/** As `parseInput`, and does not throw. @returns the input, or what is wrong with it */
+export const judgeInput = <S extends z.ZodType>(schema: S, input: unknown) => {
+  const { data, issues } = judgeBy(schema, input);
+  return { data, problems: textOf(issues) };
+};
+
+/** Checks a client's input; throws ValidationError (400), whose message and `details.errors` name each field. */
 export const parseInput = <S extends z.ZodType>(schema: S, input: unknown): z.infer<S> => {
   const { data, issues } = judgeBy(schema, input);
   if (issues.length > 0) throw issueErrors(issues);
@@ -167,8 +167,7 @@ export type FieldRules<T> = {
 };
 
 /**
- * Checks a client's input by its schema and by rules of single fields. A rule is asked of a value
- * that is right by itself, whatever else is wrong, so that everything is named together.
+ * Checks input by schema and by rules of single fields, which run for each valid field, so all issues appear together.
  * @throws ValidationError (400) as `parseInput` does.
  */
 export const parseWithRules = async <S extends z.ZodObject>(
@@ -189,7 +188,7 @@ export const parseWithRules = async <S extends z.ZodObject>(
   return data;
 };
 
-/** A field's error; coded where a screen may have to show it. */
+/** A field's error, with a code if a screen may have to show it. */
 export type FieldProblem = { path: string; message: string } & Partial<CodedRefusal>;
 
 /** A 400 that names several fields. */
@@ -221,7 +220,7 @@ export const readOnlyKeys = <const K extends string>(
 
 export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 
-/** An input without what nobody said. */
+/** An input without its undefined values. */
 export const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 
@@ -280,9 +279,8 @@ export const printable = (key: string): string =>
   key.slice(0, 64).replace(/[\0\p{Surrogate}]/gu, '\ufffd');
 
 /**
- * Finds text in a client's input that a database would refuse, however deep it lies, and nesting
- * that none would keep. Linear, and nothing is allocated on the way: every request pays for it.
- * @returns at most 20 issues, in the order they were sent, each with the path of its field
+ * Finds text that a database would refuse, at any depth, and excessive nesting. Linear and without allocations, because
+ * it runs for every request. Returns at most 20 issues, in input order, each with the path of its field.
  */
 export const findInputIssues = (input: unknown): FieldIssue[] => {
   const issues: FieldIssue[] = [];

@@ -11,7 +11,7 @@ import type { App } from '../app';
 /** A request of the site takes a few: with one between two batches it would wait for a batch at each. */
 const TURNS = 10;
 
-/** Gives others the event loop and SQLite's one connection, where a transaction takes no turn at all. */
+/** Lets others use the event loop and SQLite's single connection, for which transactions do not take turns. */
 export const giveWay = async (): Promise<void> => {
   for (let turn = 0; turn < TURNS; turn += 1) await nextTurn();
 };
@@ -19,10 +19,7 @@ export const giveWay = async (): Promise<void> => {
 /** A database that restarts, or is full for a moment, is waited for this long. */
 const PAUSES_MS = [200, 1_000, 5_000];
 
-/**
- * Does a row's work again after a pause if the database failed, unless that ended a caller's transaction.
- * @throws the database's fault if it stays: the import ends, and no row is blamed
- */
+/** Repeats work after a database fault, unless it ended a caller's transaction. A lasting one is thrown: no row's fault. */
 export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
   for (const pause of PAUSES_MS) {
     try {
@@ -35,7 +32,7 @@ export const throughFaults = async <T>(app: App, work: () => Promise<T>): Promis
   return work();
 };
 
-/** Why an import ended, without what a driver says. */
+/** Why an import ended, without a driver's text. */
 export const reasonOf = (error: unknown): string =>
   error instanceof errors.ApplicationError ? error.message : errorText(error);
 
@@ -51,21 +48,23 @@ export interface FileRow<Row> {
   row: Row;
 }
 
-const MAX_ISSUES = 1000;
-
 export const NO_ROWS: ImportCounts = { total: 0, created: 0, updated: 0, unchanged: 0, failed: 0 };
 
 /** Imports the rows of one CSV file, some at a time; kinds of files differ in what a row is and does. */
 export abstract class FileImport<Column, Row, Issue extends { line: number; message: string }> {
   readonly report = { ...NO_ROWS, issues: [] as Issue[] };
   private waiting: FileRow<Row>[] = [];
+  private faults: { issue: Issue; cells: readonly string[] }[] = [];
+  private atOnce: number;
 
-  /** @param rowsAtOnce in one transaction; on SQLite the whole site waits for it */
+  /** @param rowsAtOnce in one transaction at most; on SQLite the whole site waits for it */
   constructor(
     protected readonly app: App,
     protected readonly options: ImportRun,
     private readonly rowsAtOnce: number
-  ) {}
+  ) {
+    this.atOnce = rowsAtOnce;
+  }
 
   /** @throws ValidationError (400) */
   protected abstract readHeader(headings: readonly string[]): Column[];
@@ -79,13 +78,12 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
 
   protected abstract faultOf(line: number, message: string): Issue;
 
-  /** Imports rows, or says what would become of them, and counts them. */
+  /** Imports rows, or previews their outcome, and counts them. */
   protected abstract importRows(rows: readonly FileRow<Row>[]): Promise<void>;
 
   protected fail(issue: Issue, cells: readonly string[]): void {
     this.report.failed += 1;
-    this.options.watch?.failed(issue.line, issue.message, cells);
-    if (this.report.issues.length < MAX_ISSUES) this.report.issues.push(issue);
+    this.faults.push({ issue, cells });
   }
 
   /** @throws ValidationError (400) if the header is wrong; nothing has been imported then */
@@ -107,7 +105,7 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
       const read = this.readRow(columns, cells, line);
       if ('issue' in read) this.fail(read.issue, cells);
       else this.waiting.push({ line, cells, row: read.row });
-      if (this.waiting.length >= this.rowsAtOnce) await this.flush();
+      if (this.waiting.length + this.faults.length >= this.atOnce) await this.flush();
     }
     await this.flush();
     return this.report;
@@ -115,7 +113,16 @@ export abstract class FileImport<Column, Row, Issue extends { line: number; mess
 
   private async flush(): Promise<void> {
     const rows = this.waiting.splice(0);
+    const begun = performance.now();
     if (rows.length > 0) await this.importRows(rows);
+    // The progress moves each second, also where each row is imported by itself.
+    const isSlow = performance.now() - begun > 400;
+    this.atOnce = isSlow ? Math.ceil(this.atOnce / 2) : Math.min(this.atOnce * 2, this.rowsAtOnce);
+    const faults = this.faults.splice(0).sort((a, b) => a.issue.line - b.issue.line);
+    for (const { issue, cells } of faults) {
+      this.options.watch?.failed(issue.line, issue.message, cells);
+      if (this.report.issues.length < 1000) this.report.issues.push(issue);
+    }
     await this.options.watch?.advance(this.report);
     await giveWay();
   }

@@ -1,8 +1,9 @@
 import { Readable } from 'node:stream';
 import { errors } from '@strapi/utils';
 import type { ImportJob } from '../../../shared/contracts/imports';
-import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
+import type { AdminAction } from '../../../shared/contracts/permissions';
 import { adminApi } from '../access/admin-actions';
+import { isAllowed } from '../access/current-admin-user';
 import type { Feature } from '../feature';
 import { endpoint, type EndpointRequest } from '../http/endpoint';
 import { csvLine, noFormula } from '../runtime/text';
@@ -18,8 +19,7 @@ const ACTIONS: Readonly<Record<ImportJob['kind'], AdminAction>> = {
 
 const jobOf = async ({ app, ctx, id }: EndpointRequest) => {
   const found = await readJob(app, id('Import'));
-  const { userAbility } = ctx.state as { userAbility?: { can(action: string): boolean } };
-  if (!userAbility?.can(adminActionId(ACTIONS[found.job.kind]))) throw new errors.ForbiddenError();
+  if (!isAllowed(ctx, ACTIONS[found.job.kind])) throw new errors.ForbiddenError();
   return found;
 };
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { ImportJob } from '../../../shared/contracts/imports';
+import type { FileKind, ImportJob } from '../../../shared/contracts/imports';
+import type { RejectedImport } from '../../../shared/contracts/overview';
 import { firstOrNotFound } from '../database/retry';
 import type { PlainTable, RowOf } from '../database/tables/plain-tables';
 import { isoTime, isoTimeOrNull } from '../runtime/text';
@@ -19,6 +20,8 @@ export const importTable = {
     state: { type: 'string' },
     dry_run: { type: 'boolean' },
     header: { type: 'text' },
+    /** How many there are. Nullable: jobs of version 0.2 have none. */
+    file_rows: { type: 'integer', null: true },
     total: { type: 'integer' },
     created: { type: 'integer' },
     updated: { type: 'integer' },
@@ -69,6 +72,8 @@ const forgetOld = (app: App, now: number): Promise<void> =>
 export class ImportTracker implements ImportWatch {
   private begin: (id: number) => void = () => undefined;
   readonly started = new Promise<number>((resolve) => (this.begin = resolve));
+  /** How many rows there are; null: nobody has counted. */
+  rows: number | null = null;
   private id: number | null = null;
   private kept = 0;
   private waiting: Pick<RejectRow, 'line' | 'message' | 'cells'>[] = [];
@@ -90,6 +95,7 @@ export class ImportTracker implements ImportWatch {
       state: 'running',
       dry_run: dryRun,
       header: JSON.stringify(headings),
+      file_rows: this.rows,
       ...NO_ROWS,
       made_by: madeBy,
       started_at: now,
@@ -148,6 +154,8 @@ export const readJob = async (app: App, id: number) => {
     kind,
     state: isLost ? 'failed' : row.state,
     dry_run: Boolean(row.dry_run),
+    // Once it is done, the parser has counted them.
+    rows: row.state === 'done' ? total : row.file_rows,
     ...{ total, created, updated, unchanged, failed },
     error: isLost ? LOST[kind === 'levels' ? kind : 'file'] : row.error,
     made_by,
@@ -155,6 +163,28 @@ export const readJob = async (app: App, id: number) => {
     finished_at: isoTimeOrNull(finished_at),
   };
   return { job, headings: JSON.parse(row.header) as string[] };
+};
+
+/** The imports of these kinds that left rows out, if they were the latest of their kind. @param since epoch milliseconds */
+export const rejectedImports = async (
+  app: App,
+  since: number,
+  kinds: readonly FileKind[]
+): Promise<RejectedImport[]> => {
+  const db = await app.db.current();
+  const rows = (await db
+    .table(IMPORTS_TABLE)
+    .where({ dry_run: false })
+    .whereIn('kind', [...kinds])
+    .where('finished_at', '>=', since)
+    .orderBy('id', 'desc')
+    .limit(PAGE)) as (ImportRow & { kind: FileKind })[];
+  return kinds
+    .flatMap((kind) => rows.find((row) => row.kind === kind) ?? [])
+    .filter(({ failed }) => failed > 0)
+    .map(({ id, kind, failed, finished_at: at }) => {
+      return { id: Number(id), kind, failed, finished_at: isoTime(Number(at)) };
+    });
 };
 
 /** Rows that were not imported, in the order in which they failed, some at a time. */

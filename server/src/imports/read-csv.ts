@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { type CsvError, type Options, parse } from 'csv-parse';
 import { parse as parseText } from 'csv-parse/sync';
 import { fieldError } from '../http/validation';
+import { noFormula } from '../runtime/text';
 
 const NEWLINE = 0x0a;
 
@@ -47,9 +48,25 @@ async function* checked(source: AsyncIterable<Buffer | string>): AsyncGenerator<
   if (rest.length > 0) throw refused();
 }
 
-/** Reads a whole file. @throws ValidationError (400) that names the first line which is not UTF-8 */
-export const requireUtf8 = async (name: string): Promise<void> => {
-  for await (const _chunk of checked(createReadStream(name))) continue;
+const QUOTE = 0x22;
+const BLANK = new Set([NEWLINE, 0x0d]);
+
+/**
+ * Reads a whole file. @returns how many rows it has; an estimate, if its quotation marks are wrong
+ * @throws ValidationError (400) that names the first line which is not UTF-8
+ */
+export const countRows = async (name: string): Promise<number> => {
+  let [rows, isQuoted, isInRow] = [0, false, false];
+  for await (const chunk of checked(createReadStream(name))) {
+    for (const byte of chunk) {
+      if (byte === QUOTE) isQuoted = !isQuoted;
+      const isEnd = !isQuoted && BLANK.has(byte);
+      if (isEnd && isInRow) rows += 1;
+      isInRow = !isEnd;
+    }
+  }
+  // Without the header, and with a last row that has no end.
+  return Math.max(0, rows - (isInRow ? 0 : 1));
 };
 
 /** One record of a file and the line on which it begins; or why there is none. */
@@ -101,8 +118,9 @@ const isStrictlyQuoted = (raw: string, delimiter: string): boolean => {
   return true;
 };
 
-/** The mark that our own lists of rejected rows put before a text that a spreadsheet would calculate. */
-const withoutMark = (cell: string): string => (/^'[=+\-@\t\r]/.test(cell) ? cell.slice(1) : cell);
+/** Removes the mark that our own files have before a text that a spreadsheet would calculate (`noFormula`). */
+const withoutMark = (cell: string): string =>
+  cell.startsWith("'") && noFormula(cell.slice(1)) === cell ? cell.slice(1) : cell;
 
 /** The lines of a record with a quotation mark that is not closed in its line: each a record, or a fault. */
 function* lineByLine(raw: string, begin: number, options: Options): Generator<CsvRecord> {
@@ -120,14 +138,13 @@ function* lineByLine(raw: string, begin: number, options: Options): Generator<Cs
 }
 
 /**
- * Reads a file record by record, as fast as the reader takes them. A quotation mark within a text is part of
- * the text. One that opens a cell and is not closed in its line is the fault of that line, unless all that
- * follows could be its cell: then it takes the rest of the file with it.
- * @throws what the stream fails with; ValidationError at the first line that is not UTF-8.
+ * Reads CSV records at the reader's pace. A quotation mark within a text is text. An unclosed cell is an error of its
+ * line, unless everything after it could be its content; then it takes the rest of the file.
+ * @throws what the stream fails with; ValidationError at the first line that is not UTF-8
  */
 export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   const bytes = source[Symbol.asyncIterator]() as AsyncIterator<Buffer | string>;
-  // No `return`: the stream is its owner's to end, such as a request that is to be answered.
+  // No `return`: the stream's owner ends it, for example a request that must be answered.
   const chunks = checked({ [Symbol.asyncIterator]: () => ({ next: () => bytes.next() }) });
   const first = await chunks.next();
   if (first.done) return;
@@ -195,9 +212,9 @@ export const columnName = (heading: string): string =>
     .replace(/[\s-]+/g, '_');
 
 /**
- * Reads the headings of a file, which have to be known and to be there once, into its columns in their order.
- * @param columnOf what a heading stands for; null: nothing
- * @param possible the headings that there are, for the message about an unknown one
+ * Reads the header of a file into columns, in order.
+ * @param columnOf the column of a heading; null ignores it
+ * @param possible valid headings, for the error message
  * @param required a heading without which the file is refused
  * @throws ValidationError (400)
  */

@@ -1,5 +1,5 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -10,17 +10,16 @@ import type { FileKind } from '../../../shared/contracts/imports';
 import { nameOfAdminUser } from '../access/current-admin-user';
 import { leavingPostsUnparsed, typeOfUnparsed } from '../http/bounded-body';
 import { fieldError, flag, parseInput } from '../http/validation';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import type { ImportRun } from '../public';
 import { ImportTracker, readJob } from './jobs';
-import { requireUtf8 } from './read-csv';
+import { countRows } from './read-csv';
 import type { App } from '../app';
 
 /**
- * Reads a request's body to its end, into a temporary file, and works on that: Node gives a request five
- * minutes to arrive, and a body that is read as fast as it is worked on may take longer.
- * @param work  is given the file as a stream, and its name
- * @throws what the body or the disk fails with; nothing has been worked on then
+ * Spools a request body to a temporary file and works on that: Node allows a request five minutes to arrive, and
+ * reading at the pace of the work may take longer. Errors of body or disk are thrown before any work begins.
+ * @param work is given the file as a stream, and its name
  */
 export const withSpooled = async <T>(
   body: Readable,
@@ -30,7 +29,8 @@ export const withSpooled = async <T>(
   try {
     const name = path.join(folder, 'body');
     await pipeline(body, createWriteStream(name, { mode: 0o600 }));
-    const file = createReadStream(name);
+    // Opened before it is handed over: a stream that opens after its file is gone would end the process.
+    const file = (await open(name)).createReadStream();
     try {
       return await work(file, name);
     } finally {
@@ -50,8 +50,7 @@ export const uploadQuery = z.object({ dry_run: flag.default(false), wait: flag.d
 export const leaveImportsUnread = leavingPostsUnparsed((path) => PATH.test(path));
 
 /**
- * Answers a request whose body is a file: with the report once it was imported, or with `?wait=false` as soon
- * as its header was read (202), while the import goes on.
+ * Answers a file upload: with the report after the import, or with 202 after the header for `?wait=false`.
  * @throws ValidationError (400) if it is no CSV file, is not UTF-8, or its header is wrong
  */
 export const answerUpload = async <Report extends object>(
@@ -68,7 +67,7 @@ export const answerUpload = async <Report extends object>(
   const work = withSpooled(ctx.req as Readable, async (file, name) => {
     try {
       // Nothing is imported of a file that is found unreadable in its last line.
-      await requireUtf8(name);
+      tracker.rows = await countRows(name);
       const report = await run(file, { dryRun, watch: tracker });
       await tracker.finish();
       return report;
@@ -85,9 +84,7 @@ export const answerUpload = async <Report extends object>(
     return;
   }
   const id = await Promise.race([tracker.started, work.then(() => tracker.started)]);
-  work.catch((error: unknown) => {
-    app.log.error(`switchboard: the import ${id} ended early: ${errorText(error)}`);
-  });
+  work.catch(logFailure(app, `the import ${id} ended early`));
   ctx.body = { data: (await readJob(app, id)).job };
   ctx.status = 202;
 };

@@ -13,9 +13,8 @@ const ranges = (table: Record<string, string[]>): Record<string, Cidr[]> =>
   );
 
 /**
- * IPv4 that is not globally reachable unicast, after IANA's IPv4 special-purpose registry. Whole
- * 192.0.0.0/24 although two anycast addresses in it count as reachable: they lead to one's own
- * gateway. 168.63.129.16 is public by its number, but inside Azure it is the host's own service.
+ * IPv4 ranges that are not globally reachable unicast, by IANA's registry. All of 192.0.0.0/24: its two reachable
+ * anycast addresses lead to the own gateway. 168.63.129.16 is public, but inside Azure it is a service of the host.
  */
 const REFUSED_IPV4 = ranges({
   'this network': ['0.0.0.0/8'],
@@ -33,9 +32,8 @@ const REFUSED_IPV4 = ranges({
 });
 
 /**
- * Named only for the reason they give: all of IPv6 outside 2000::/3 is refused anyway. Inside it,
- * 2001::/23 goes as a whole (Teredo is unwrapped before): what the registry calls reachable there
- * is anycast infrastructure and identifiers such as ORCHID, never a web server.
+ * Ranges named only for their reason: all IPv6 outside 2000::/3 is refused anyway. 2001::/23 is refused as a whole
+ * (Teredo is unwrapped before): its reachable parts are anycast infrastructure and identifiers such as ORCHID.
  */
 const REFUSED_IPV6 = ranges({
   unspecified: ['::/128'],
@@ -61,10 +59,7 @@ const NAT64 = ipaddr.parseCIDR('64:ff9b::/96');
 const SIX_TO_FOUR = ipaddr.parseCIDR('2002::/16');
 const TEREDO = ipaddr.parseCIDR('2001::/32');
 
-/**
- * A text as a URL; null if it is none. Not `URL.canParse`: that of Node 20 refuses letters such as ü, now
- * and then, once it has been called some thousand times.
- */
+/** Parses a URL, or null. Not `URL.canParse`: in Node 20 it sometimes refuses letters such as ü after many calls. */
 export const urlOf = (text: string): URL | null => {
   try {
     return new URL(text);
@@ -78,10 +73,7 @@ function within(address: Address, [base, bits]: Cidr): boolean {
   return address.kind() === base.kind() && address.match(base, bits);
 }
 
-/**
- * Reads an address in any spelling a URL's host may have: dotted, short, decimal, octal or hex
- * IPv4, IPv6 with or without brackets. Null for everything else.
- */
+/** Parses any address spelling a URL host may have (short, decimal, octal, hex IPv4; IPv6 with brackets), or null. */
 function parseAddress(text: string): Address | null {
   if (isIP(text) !== 0) return ipaddr.parse(text);
   // Only what the WHATWG URL parser could take for a number: it is the parser that the HTTP client
@@ -116,12 +108,11 @@ function judge(address: Address, allowed: CidrList): string | null {
 
 /**
  * Judges one IP address as a target (docs/contract-webhooks.md#private-addresses). Only globally reachable unicast
- * passes; IPv4 inside IPv6 (mapped, NAT64, 6to4, Teredo) is taken out and judged. Fails closed: what cannot be read is
- * refused. An address with a zone id belongs to one link and passes only by the list.
- *
+ * passes; embedded IPv4 (mapped, NAT64, 6to4, Teredo) is extracted and judged. Unreadable addresses are refused, and
+ * those with a zone id too unless the list allows them.
  * @param ip an address in any spelling, with or without brackets
  * @param allowed ranges the site allows besides the public ones
- * @returns why it is refused, as a short phrase that is safe to show; null: it is not
+ * @returns why it is refused, as a short phrase that is safe to show; null if it passes
  */
 export function judgeAddress(ip: string, allowed: CidrList = []): string | null {
   const bare = /^\[.*\]$/.test(ip) ? ip.slice(1, -1) : ip;
@@ -132,19 +123,11 @@ export function judgeAddress(ip: string, allowed: CidrList = []): string | null 
   return judge(address, allowed);
 }
 
-/**
- * Names that mean this machine wherever they are looked up (RFC 6761, 6.3; the hosts files of
- * Debian and Red Hat). A resolver may say otherwise today and something else at delivery.
- */
+/** Names of this machine (RFC 6761, 6.3; hosts files of Debian and Red Hat), whatever a resolver says today. */
 const LOCAL_NAMES =
   /^(?:.+\.)?(?:localhost|localhost[46]?\.localdomain[46]?|localhost[46]|ip6-(?:localhost|loopback|localnet|allnodes|allrouters|mcastprefix)|loopback)$/;
 
-/**
- * True if a URL's host is a name of this machine itself, whatever DNS says.
- *
- * @param hostname as the WHATWG URL parser gives it: lower case, percent signs and full-width
- *   letters resolved
- */
+/** True if a host, as the WHATWG URL parser normalizes it, names this machine itself, whatever DNS says. */
 export function isLocalName(hostname: string): boolean {
   return LOCAL_NAMES.test(hostname.replace(/(?<!\.)\.+$/, ''));
 }
@@ -168,8 +151,7 @@ function parseCidr(text: string): Cidr {
 }
 
 /**
- * Checks the list form of the option `webhooks.allowPrivateNetworks` (docs/operations.md#addresses-that-are-refused). A
- * base with host bits set is refused, not rounded: `10.0.0.5/8` more likely means one host than 16 million.
- * @throws Error that names the first malformed CIDR
+ * Checks a list in `webhooks.allowPrivateNetworks` (docs/private-addresses.md); throws an Error naming the first bad
+ * CIDR. Host bits are refused, not rounded: `10.0.0.5/8` more likely means one host than 16 million.
  */
 export const parseCidrList = (list: readonly string[]): CidrList => list.map(parseCidr);

@@ -4,18 +4,15 @@ import { isRecord } from '../runtime/text';
 
 /** The addresses that a request's failures are counted by. */
 export interface ClientAddress {
-  /** The client's address as the host tells it: behind a trusted proxy, what the proxy's header says. */
+  /** The client's address as the host reports it: behind a trusted proxy, from the proxy's header. */
   client: string;
   /** The address of the connection itself if it differs: the last proxy, or a client that claims to be one. */
   socket: string | null;
-  /** The site says how many proxies there are, so that a client cannot write the header itself. */
+  /** The number of proxies is configured, so that clients cannot forge the header. */
   proxiesCounted: boolean;
 }
 
-/**
- * The key for counting failures: an IPv4 address, or an IPv6 /64, which is what one subscriber has
- * (counting single addresses would give each of them 2^64 counters).
- */
+/** Key for counting failures: the IPv4 address or the IPv6 /64, as one subscriber has 2^64 addresses. */
 export const addressKey = (ip: string | undefined): string => {
   if (!ip || !ipaddr.isValid(ip)) return 'unknown';
   const address = ipaddr.process(ip);
@@ -38,8 +35,8 @@ export const proxyWarning = (proxy: unknown): string | null => {
   const { koa, maxIpsCount } = isRecord(proxy) ? proxy : {};
   if (koa !== true || (typeof maxIpsCount === 'number' && maxIpsCount > 0)) return null;
   return (
-    'config/server trusts a proxy (proxy.koa) without proxy.maxIpsCount: whoever sends ' +
-    'X-Forwarded-For chooses the address that failed authentications are counted by. Set ' +
+    'config/server trusts a proxy (proxy.koa) without proxy.maxIpsCount: anyone can set ' +
+    'X-Forwarded-For, and failed authentications are counted by that address. Set ' +
     'proxy.maxIpsCount to the number of proxies before this site, such as 1.'
   );
 };

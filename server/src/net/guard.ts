@@ -11,10 +11,7 @@ import {
   unresolvable,
 } from './resolver';
 
-/**
- * `invalid`: not a URL that can be posted to at all. `refused`: it leads, or might lead, to an address that
- * is not public. `reason` is a sentence that is safe to show the owner.
- */
+/** `invalid`: not a URL to post to. `refused`: may lead to a non-public address. `reason` may be shown to the owner. */
 interface Refusal {
   verdict: 'invalid' | 'refused';
   reason: string;
@@ -31,8 +28,8 @@ export interface AddressGuard {
   /** For saving: the whole judgement, DNS included. Never rejects. */
   checkUrl(url: string): Promise<GuardVerdict>;
   /**
-   * For delivering: all but DNS, which one of `lookups` judges at connect time. Never rejects.
-   * @param isOpen whether private addresses are; asked by default
+   * For deliveries: checks all but DNS, which one of `lookups` judges at connect time. Never rejects.
+   * @param isOpen whether private addresses are allowed; determined by default
    */
   inspectUrl(url: string, isOpen?: boolean): Promise<UrlInspection>;
   /** For agents. `open` belongs to requests whose inspection said `localAllowed`. */
@@ -40,9 +37,7 @@ export interface AddressGuard {
 }
 
 export interface AddressGuardOptions {
-  /**
-   * Environment, option and hook in one answer, asked again for each URL. A throw counts as no, as does nobody to ask.
-   */
+  /** Combines environment, option and hook; called for each URL. A throw means no, and so does a missing function. */
   isLocalAllowed?: () => boolean | Promise<boolean>;
   allowedCidrs?: CidrList;
   /** For one name; 5,000 by default. */
@@ -57,8 +52,8 @@ const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
 
 /**
- * The one guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name
- * is refused when any of its addresses is: the connection might take that one.
+ * The guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name is refused if any
+ * of its addresses is, because the connection might use that one.
  */
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const { allowedCidrs = [] } = options;
@@ -84,7 +79,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     }
     const allowed = { verdict: 'allowed', url, localAllowed } as const;
     if (localAllowed) return allowed;
-    // All that can be said of a host without asking DNS.
+    // All checks of a host without DNS.
     const { hostname } = url;
     const isLocal = !loopbackListed && isLocalName(hostname);
     const reason = isLiteral(hostname)
@@ -124,7 +119,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   return { checkUrl, inspectUrl, lookups: { guarded, open } };
 }
 
-/** The URL, or a sentence that says what is wrong with it. */
+/** The URL, or a sentence about what is wrong with it. */
 function parseUrl(text: unknown): URL | { reason: string; code: RefusalCode } {
   const url = typeof text === 'string' ? urlOf(text) : null;
   if (!url) return { reason: 'The address is not a valid URL.', code: 'url_invalid' };
@@ -170,9 +165,8 @@ export type GivenNodeEnv = { given: string | null } | 'unknown';
 const HOST_DEFAULT = 'development';
 
 /**
- * The `NODE_ENV` that somebody set, in the environment or the site's `.env`. The host writes
- * `development` into `process.env` where nobody set it, before any plugin is loaded, so that the
- * variable alone does not tell a developer's machine from a live site that was started plainly.
+ * The `NODE_ENV` that was set in the environment or `.env`. The host sets `development` if none is, before plugins
+ * load, so the variable does not distinguish a developer's machine from a live site.
  */
 export function givenNodeEnv(sources = systemSources): GivenNodeEnv {
   const { current, atStart, envFile } = sources;
@@ -219,14 +213,11 @@ export interface PrivateAddressFacts {
   develop: boolean;
 }
 
-/** Somebody who sets one of these says that the site runs on a machine of their own. */
+/** Setting one of these means that the site runs on a developer's machine. */
 const LOCAL_ENVIRONMENTS = new Set(['development', 'local']);
 const OPTION = 'webhooks.allowPrivateNetworks';
 
-/**
- * Decides if receivers may have private addresses (docs/contract-webhooks.md#private-addresses). Fails
- * closed: an environment that nobody set is not a developer's.
- */
+/** Decides if private addresses are open (docs/contract-webhooks.md#private-addresses); unset is no development. */
 export function judgePrivateAddresses(facts: PrivateAddressFacts): PrivateAddressPolicy {
   const { option, nodeEnv, develop } = facts;
   if (option === true) return { open: true, why: `${OPTION} is true` };
@@ -247,11 +238,7 @@ export function judgePrivateAddresses(facts: PrivateAddressFacts): PrivateAddres
 
 const HOOK = 'service_crm_webhook_allow_local';
 
-/**
- * The one line of the boot log.
- *
- * @param hookSays what the hook's handlers make of it now; null if there are none
- */
+/** The boot log line; `hookSays` is the current result of the hook's handlers, null without handlers. */
 export const describePrivateAddresses = (
   { open, why }: PrivateAddressPolicy,
   hookSays: boolean | null

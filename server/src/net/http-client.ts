@@ -52,14 +52,14 @@ export interface AnswerListener {
 }
 
 export interface Sending {
-  /** Gives it up, and closes its connection where the answer is not complete. */
+  /** Gives it up, and closes its connection if the answer is incomplete. */
   destroy(): void;
 }
 
 /**
- * An HTTP client library behind one interface: it posts, and knows nothing of deadlines, limits and
- * causes. It follows no redirect, inflates nothing, tries nothing again, uses no proxy, checks
- * certificates, and asks the guard's lookups for every address that it connects to.
+ * An HTTP client library behind one interface: it only posts; deadlines, limits and causes belong to the caller. It
+ * follows no redirect, inflates nothing, retries nothing, uses no proxy, checks certificates, and resolves by the
+ * guard.
  */
 export interface Transport {
   send(request: JudgedRequest, listener: AnswerListener): Sending;
@@ -78,7 +78,7 @@ export type OpenTransport = (options: TransportOptions) => Promise<Transport>;
 const IDLE_MS = 30_000;
 /** Node's 250 ms gives up on receivers that are merely far away when a name has several addresses. */
 const ADDRESS_ATTEMPT_MS = 1000;
-/** Sent where nobody says otherwise. */
+/** The default `User-Agent`. */
 const DEFAULT_USER_AGENT = 'Switchboard';
 
 interface Agents {
@@ -92,9 +92,8 @@ interface Outgoing extends EventEmitter {
 }
 
 /**
- * A request over the agent that it is given. Not `http.request`: with `server.proxy` the host has that
- * one, and the one of `https`, put a proxy's agent in the place of any other, and a proxy looks the
- * name up by itself, so the address that it connects to is not the one that was judged.
+ * A request over the given agent. Not `http.request`: with `server.proxy` the host replaces any agent there (and in
+ * `https`) by a proxy's, which resolves the name itself, so the address would not be the judged one.
  */
 const makeRequest = (url: URL, { agent, headers, method }: RequestOptions): ClientRequest => {
   const { protocol, hostname, port, path, auth } = urlToHttpOptions(url);
@@ -117,7 +116,7 @@ const follow = (request: Outgoing, listener: AnswerListener) => {
     listener.head({ status: statusCode ?? 0, headers })
   );
   request.on('information', (info: Informational) => listener.informational(info));
-  // 101: the socket has left the request, nobody else would close it.
+  // 101: the socket no longer belongs to the request, so it must be closed here.
   request.once('upgrade', (_response: IncomingMessage, socket: Duplex) => {
     socket.destroy();
     fail(new CodedError('ERR_INVALID_ANSWER', 'The answer is not valid HTTP.'));
@@ -137,8 +136,8 @@ const follow = (request: Outgoing, listener: AnswerListener) => {
 };
 
 /**
- * A transport over agents of our own: no other code's sockets are used, and every connect asks `lookups`.
- * @param clientOver gives what `send` posts with, for each kind of connection
+ * A transport over own agents: it shares no sockets with other code, and every connect uses `lookups`.
+ * @param clientOver creates the client of `send` for each kind of connection
  */
 const transportOver = <Client>(
   { lookups, maxSocketsPerHost: maxSockets }: TransportOptions,
@@ -179,8 +178,8 @@ const transportOver = <Client>(
 };
 
 /**
- * got is ESM only, hence `import`. Everything that a single request need not say is said here: each option costs time
- * on every request. It is used as a stream, which is a third faster than its promises and lets the answer be cut off.
+ * got is ESM only, hence `import`. Shared options are set here, as each costs time on every request. Streams are a
+ * third faster than its promises, and allow cutting off the answer.
  */
 const loadGot = async (): Promise<Got> => {
   const { got } = await import('got');
@@ -201,7 +200,7 @@ export const openGot: OpenTransport = async (options) => {
   // An instance for each kind of connection: an option that a request need not say costs it nothing.
   const over = (agent: Agents): Got => {
     const instance = got.extend({ agent, mutableDefaults: true });
-    // Options of a cache that nobody uses, by which all options of a request become a slow object.
+    // Unused cache options; with them, all options of a request become a slow object.
     instance.defaults.options.cacheOptions = {};
     return instance;
   };
@@ -238,10 +237,7 @@ export const openNode: OpenTransport = async (options) =>
     }
   );
 
-/**
- * Why an attempt brought no complete answer, and the codes of the errors that say so. Answers that are
- * failures by their status have the further causes `redirect` and `http_<status>`, which `classify` gives.
- */
+/** Causes of incomplete attempts, with error codes; `classify` adds `redirect` and `http_<status>` for answers. */
 const CAUSES = {
   dns: ['ERR_NAME_NOT_RESOLVED'],
   refused: ['ECONNREFUSED'],
@@ -289,10 +285,7 @@ export type AttemptOutcome =
   // With the part of the answer that had arrived, if its head had.
   | ({ kind: 'failed'; durationMs: number; cause: FailureCause } & Partial<Answer>);
 
-/**
- * Judges an attempt (docs/contract-webhooks.md#delivery-states): any 2xx delivers; a redirect,
- * any other status and no complete answer are failures.
- */
+/** Judges an attempt (docs/contract-webhooks.md#delivery-states): only a 2xx answer delivers. */
 export function classify(
   outcome: AttemptOutcome
 ): { ok: true; cause: null } | { ok: false; cause: FailureCause | 'redirect' | `http_${number}` } {
@@ -325,16 +318,13 @@ function causeOf(error: unknown): FailureCause {
   return code.startsWith('HPE_') ? 'invalid_response' : 'unknown';
 }
 
-/** Framing and routing belong to the client: a wrong one is a request of somebody else's making. */
+/** Framing and routing belong to the client: wrong values would allow request smuggling. */
 const OWN_HEADERS = new Set([
   ...['host', 'content-length', 'transfer-encoding', 'connection', 'keep-alive'],
   ...['proxy-connection', 'upgrade', 'expect', 'te', 'trailer'],
 ]);
 
-/**
- * Makes sendable headers of what extension hooks may have left: null and undefined values are left
- * out, numbers and booleans written as text. @returns null if HTTP does not allow one
- */
+/** Makes headers of hooks sendable: drops null and undefined, writes others as text; null if HTTP forbids one. */
 function prepareHeaders(input: unknown): Record<string, string> | null {
   if (!isRecord(input)) return null;
   const headers: Record<string, string> = {};
@@ -367,8 +357,8 @@ const MAX_HEADER_CHARS = 1000;
 /** Pieces of an answer's body that are read: one that comes byte by byte costs as much as a large one. */
 const MAX_PIECES = 1000;
 /**
- * Answers before the answer (1xx) that are taken, with no more bytes than are kept of a body: they cost
- * as much, and a receiver may send them for ever. One that works may send one every second.
+ * Maximum of informational answers (1xx), which also may have no more bytes than a body: a receiver could send them for
+ * ever. One that is working may send one every second.
  */
 const MAX_INFORMATIONAL = 64;
 
@@ -428,7 +418,7 @@ interface HttpClientOptions {
 
 /**
  * The HTTP client of deliveries and tests (docs/contract-webhooks.md#requests-to-receivers): guarded addresses, one
- * deadline, no redirect followed, nothing inflated, an answer read to 20,000 bytes, whatever library posts.
+ * deadline, no redirects, no inflating, 20,000 bytes of the answer, with any library.
  */
 export class HttpClient {
   private readonly transport: Promise<Transport>;
@@ -443,7 +433,7 @@ export class HttpClient {
     this.transport.catch(() => {});
   }
 
-  /** One attempt. Never rejects: whatever goes wrong is an outcome. */
+  /** One attempt. Never rejects: every error is an outcome. */
   async post(request: HttpPost): Promise<AttemptOutcome> {
     const attempt = new Attempt(this.options.guard, this.options.timeoutMs);
     if (this.closed) attempt.fail('aborted');

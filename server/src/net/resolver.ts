@@ -15,7 +15,7 @@ export class CodedError extends Error {
   }
 }
 
-/** How names are resolved, as far as code of the site can choose it: it does so for its own thread alone. */
+/** How names are resolved, as far as code of the site can choose it, for its own thread only. */
 export const namesOf = () => ({ servers: dns.getServers(), order: dns.getDefaultResultOrder() });
 
 export type NameSettings = ReturnType<typeof namesOf>;
@@ -106,7 +106,7 @@ const asAddress = (address: string): ResolvedAddress => ({ address, family: isIP
 const delay = (milliseconds: number, signal?: AbortSignal): Promise<void> =>
   sleep(milliseconds, undefined, { ref: false, signal });
 
-/** The addresses of both families, IPv4 first unless the site's Node was told otherwise. */
+/** The addresses of both families, IPv4 first unless Node is configured otherwise. */
 const askBoth = async (resolver: dns.promises.Resolver, name: string) => {
   const found = { 4: [] as string[], 6: [] as string[] };
   const questions = [
@@ -142,9 +142,8 @@ const nameServers = (files: NameFiles): ResolveHost => {
 };
 
 /**
- * `getaddrinfo` knows names that no name server does (mDNS, LDAP, a VPN's), and holds one of libuv's few
- * threads until it answers. One at a time: files and everybody else's lookups need the others. If a name
- * that hangs holds it, a name that no server knew is reported as such.
+ * `getaddrinfo` knows names that name servers do not (mDNS, LDAP, VPN) but blocks one of libuv's few threads, so one
+ * call runs at a time. While a hanging name occupies it, names unknown to the name servers are reported as unknown.
  */
 const oneAtATime = (lookup: ResolveHost) => {
   let running: Promise<unknown> | null = null;
@@ -169,10 +168,9 @@ const isUnknown = (error: unknown): boolean =>
   ['ENOTFOUND', 'ENODATA'].includes(String((error as { code?: unknown } | null)?.code));
 
 /**
- * Every address of a name: the hosts file, then the name servers, then the system's own resolver.
- * A name whose DNS hangs holds nothing that another name needs.
- * @param options.ask asks the name servers; c-ares, which holds no thread, by default
- * @param options.lookup the system's own resolver, for what the name servers do not know
+ * Resolves a name: hosts file, then name servers, then the system. A name whose DNS hangs blocks no other name.
+ * @param options.ask asks the name servers; c-ares by default, which holds no thread
+ * @param options.lookup the system's resolver, for names that the name servers do not know
  */
 export const createSystemResolver = ({
   files = systemNameFiles(),
@@ -207,9 +205,8 @@ export const unresolvable = (): CodedError =>
   new CodedError('ERR_NAME_NOT_RESOLVED', 'The host name could not be resolved.');
 
 /**
- * Wraps a resolver so that an answer is bounded in time and simultaneous questions for one name share a lookup: however
- * many deliveries go to a name whose DNS hangs, it is asked about once. Nothing is cached beyond the lookup.
- *
+ * Bounds a resolver in time and shares one lookup between concurrent requests for a name, so a hanging DNS is asked
+ * once. Nothing is cached after the lookup.
  * @throws `unresolvable` for no answer in time, an error or an empty answer
  */
 export function createHostResolver({

@@ -1,26 +1,18 @@
-import type { Knex } from 'knex';
 import type {
   HealthCounts,
   HealthReport,
-  LastAnswer,
   ResponseTimes,
   WebhookHealth,
 } from '../../../shared/contracts/overview';
-import { inChunks } from '../database/written-rows';
 import { RECORDS } from '../pos/processing/record-store';
-import { nextTurn, TimeSlice } from '../runtime/event-loop';
+import { TimeSlice } from '../runtime/event-loop';
 import { HOUR_MS, isoTime } from '../runtime/text';
 import { countPending, type Pending } from '../webhooks/figures/pending';
 import { DELIVERIES } from '../webhooks/deliveries/store';
-import { toHealth } from '../webhooks/figures/health';
-import { quantile, readHours, type Rollup } from '../webhooks/figures/rollups';
+import { readLastAnswer, toHealth } from '../webhooks/figures/health';
+import { countFailed, quantile, readHours, type Rollup } from '../webhooks/figures/rollups';
 import { RECOVERIES } from '../webhooks/recoveries/job';
-import {
-  DELIVERIES_TABLE,
-  type DeliveryRow,
-  type WebhookRow,
-  WEBHOOKS_TABLE,
-} from '../webhooks/tables';
+import { type WebhookRow, WEBHOOKS_TABLE } from '../webhooks/tables';
 import { disabledBecause } from '../webhooks/webhook';
 import type { App } from '../app';
 import type { Db } from '../database/db';
@@ -41,53 +33,20 @@ export const WORK_KINDS = [DELIVERIES, RECOVERIES, RECORDS];
 const HOURS = 24;
 const BUCKETS = 12;
 const BUCKET_MS = (HOURS * HOUR_MS) / BUCKETS;
-/** A page of the admin shows at most this many webhooks. */
-const WEBHOOKS_SHOWN = 1000;
-
-/** How far back an answer is looked for where the newest deliveries were not tried yet. */
-const NEWEST_SEARCHED = 1000;
+/** Few enough for a screen that asks every ten seconds. */
+const WEBHOOKS_SHOWN = 20;
 
 const COUNTED = ['pending', 'failing', 'sent', 'failed'] as const;
 
 const none = (): HealthCounts => ({ pending: 0, failing: 0, sent: 0, failed: 0 });
 
-/**
- * The beginnings of the chart's bars, oldest first; epoch milliseconds. Figures are kept by the hour, so
- * the last bar ends with the hour that has begun.
- */
+/** Starts of the chart's bars, oldest first, epoch milliseconds; the last bar ends with the current hour. */
 export const bucketStarts = (now: number): number[] => {
   const end = Math.ceil(now / HOUR_MS) * HOUR_MS;
   return Array.from({ length: BUCKETS }, (_unused, index) => end - (BUCKETS - index) * BUCKET_MS);
 };
 
-const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'] as const;
-type AnswerRow = Pick<DeliveryRow, (typeof ANSWER_COLUMNS)[number]>;
-
-const newestFirst = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
-  query.orderBy('created_at', 'desc').orderBy('id', 'desc');
-
-/** Almost always the newest delivery; behind a queue that waits, the newest one that was tried. */
-const newestTried = async (db: Db, webhookId: number): Promise<AnswerRow | undefined> => {
-  const newest = (): Knex.QueryBuilder =>
-    newestFirst(db.table(DELIVERIES_TABLE).select(ANSWER_COLUMNS)).where({ webhook_id: webhookId });
-  const row = (await newest().first()) as AnswerRow | undefined;
-  if (!row || Number(row.tries) > 0) return row;
-  const tried = db.from(newest().limit(NEWEST_SEARCHED)).select('*').where('tries', '>', 0);
-  return (await newestFirst(tried).first()) as AnswerRow | undefined;
-};
-
-const lastAnswer = async (db: Db, webhookId: number): Promise<LastAnswer | null> => {
-  const row = await newestTried(db, webhookId);
-  if (!row) return null;
-  const { status, error } = row;
-  const at = isoTime(Number(row.finished_at ?? row.created_at));
-  return { delivery_id: Number(row.id), status, error, tries: Number(row.tries), at };
-};
-
-/**
- * Bars of the last 24 hours, and their sum. Deliveries that ended count in the bar of that hour, and
- * unfinished ones in that in which they were created; these count in the sum whenever that was.
- */
+/** Bars of 24 hours and their sum. Ended deliveries count in that hour, others when made and always in the sum. */
 const chartOf = (
   starts: readonly number[],
   ended: readonly Pick<Rollup, 'hour' | 'ended'>[],
@@ -108,70 +67,99 @@ const chartOf = (
   return { counts: all, buckets };
 };
 
-const rollupsByWebhook = async (app: App, rows: readonly WebhookRow[], since: number) => {
-  const found = new Map<number, Rollup[]>();
-  // With one statement each; SQLite answers it within the turn.
-  for (const part of inChunks(rows.map(({ id }) => Number(id)))) {
-    const webhooks = { from: part.at(0) ?? 0, to: part.at(-1) ?? 0 };
-    for (const rollup of await readHours(app, { since, webhooks })) {
-      const own = found.get(rollup.webhookId);
-      if (own) own.push(rollup);
-      else found.set(rollup.webhookId, [rollup]);
-    }
-    await nextTurn();
+const CANDIDATE_COLUMNS = [
+  'id',
+  'active',
+  'disabled_reason',
+  'unwell_since',
+  'paused_until',
+] as const;
+type Candidate = Pick<WebhookRow, (typeof CANDIDATE_COLUMNS)[number]>;
+
+/** How urgently a webhook needs attention; 0: it does not. */
+const urgencyOf = (row: Candidate, pending: Pending | undefined, failed: number, now: number) => {
+  const { active, disabled_reason: reason, paused_until: until, unwell_since: since } = row;
+  if (!active && reason === null) return pending ? 2 : 0;
+  if (!active) return disabledBecause(reason)?.code === 'other_site' ? 2 : 6;
+  if (Number(until) > now) return 1;
+  if (since !== null) return 5;
+  if (failed > 0) return 4;
+  return pending && pending.failing > 0 ? 3 : 0;
+};
+
+interface Ranking {
+  pending: ReadonlyMap<number, Pending>;
+  since: number;
+  now: number;
+  /** Ids; else of all. */
+  of: readonly number[] | undefined;
+}
+
+/** The ids of webhooks, the most urgent first, then those with more deliveries at stake; and how many are urgent. */
+const rank = async (db: Db, { pending, since, now, of }: Ranking) => {
+  const failures = await countFailed(db, since, of);
+  const rows = db.table(WEBHOOKS_TABLE).select(CANDIDATE_COLUMNS).orderBy('id');
+  if (of) rows.whereIn('id', of);
+  const slice = new TimeSlice();
+  const ranked: { id: number; urgency: number; stake: number }[] = [];
+  for (const row of (await rows) as Candidate[]) {
+    if (slice.isOver()) await slice.next();
+    const id = Number(row.id);
+    const [own, failed] = [pending.get(id), failures.get(id) ?? 0];
+    const urgency = urgencyOf(row, own, failed, now);
+    const stake = urgency > 0 ? failed + (own?.waiting ?? 0) + (own?.failing ?? 0) : 0;
+    ranked.push({ id, urgency, stake });
   }
-  return found;
+  const urgent = ranked.filter(({ urgency }) => urgency > 0).length;
+  ranked.sort((a, b) => b.urgency - a.urgency || b.stake - a.stake);
+  return { ids: ranked.slice(0, WEBHOOKS_SHOWN).map(({ id }) => id), urgent };
 };
 
 /**
- * How webhooks did in the last 24 hours, by bar of the chart, and what is not finished now. Reads
- * hourly rollups and a bounded number of rows that wait: what it costs does not follow the log.
+ * Webhook results of the last 24 hours by chart bar, and unfinished deliveries. Reads hourly rollups and a bounded
+ * number of waiting rows, so its cost does not grow with the log. `webhook` limits it to one.
  */
-export const readHealth = async (app: App, now: number): Promise<HealthReport> => {
+export const readHealth = async (
+  app: App,
+  now: number,
+  webhook?: number
+): Promise<HealthReport> => {
   const db = await app.db.current();
   const starts = bucketStarts(now);
   const since = starts[0] ?? now;
-  const rows = (await db
-    .table(WEBHOOKS_TABLE)
-    .orderBy('id')
-    .limit(WEBHOOKS_SHOWN + 1)) as WebhookRow[];
-  const isCapped = rows.length > WEBHOOKS_SHOWN;
-  rows.splice(WEBHOOKS_SHOWN);
-  const rollups = await rollupsByWebhook(app, rows, since);
-  const pending = await countPending(app, 'all');
+  const of = webhook === undefined ? undefined : [webhook];
+  const pending = await countPending(app, of ?? 'all');
+  const { ids, urgent } = await rank(db, { pending, since, now, of });
+  const rows = (await db.table(WEBHOOKS_TABLE).whereIn('id', ids)) as WebhookRow[];
+  const rollups = await readHours(app, { since, webhooks: ids });
 
   const webhooks: WebhookHealth[] = [];
-  const slice = new TimeSlice();
-  for (const row of rows) {
-    if (slice.isOver()) await slice.next();
-    const id = Number(row.id);
-    const own = rollups.get(id) ?? [];
+  for (const id of ids) {
+    const row = rows.find((found) => Number(found.id) === id);
+    if (!row) continue;
+    const own = rollups.filter(({ webhookId }) => webhookId === id);
     const unfinished = pending.get(id);
-    const chart = chartOf(starts, own, unfinished ? [unfinished] : []);
     webhooks.push({
       webhook_id: id,
       name: row.name,
       disabled_reason: row.disabled_reason,
       disabled_because: disabledBecause(row.disabled_reason),
-      ordering: row.ordering ?? 'none',
       health: toHealth(app, row, unfinished),
-      ...chart.counts,
-      buckets: chart.buckets,
-      response: responseOf(own),
-      last: await lastAnswer(db, id),
+      ...chartOf(starts, own, unfinished ? [unfinished] : []).counts,
+      last: await readLastAnswer(db, id),
     });
   }
 
-  const ended = await readHours(app, { since, sums: ['ended_sent', 'ended_failed'] });
-  const all = chartOf(starts, ended, [...pending.values()]);
+  const ended = of
+    ? rollups
+    : await readHours(app, { since, sums: ['ended_sent', 'ended_failed'] });
+  const { buckets, counts } = chartOf(starts, ended, [...pending.values()]);
   return {
     since: isoTime(since),
-    // Every attempt was counted when it was recorded.
-    complete: true,
-    totals: all.counts,
-    buckets: all.buckets,
+    totals: counts,
+    buckets,
     webhooks,
-    webhooks_capped: isCapped,
+    needing_attention: urgent,
     paused_queues: await app.scheduler.pausedQueues(WORK_KINDS),
   };
 };

@@ -12,6 +12,7 @@ import { fieldError, idText } from '../http/validation';
 import { requireModule } from '../modules';
 import { DAY_MS, HOUR_MS, hourOf, isoTime } from '../runtime/text';
 import { readHours, type Rollup } from '../webhooks/figures/rollups';
+import { readAttention } from './attention';
 import { readHealth, responseOf } from './health';
 import { mappedTypes, recordTypes } from './mapped-types';
 import type { App, Slot } from '../app';
@@ -43,8 +44,7 @@ const figureOf = (rollups: readonly Rollup[]): Omit<DeliveryFigure, 'from'> => (
 });
 
 /**
- * Attempts by outcome and their response times, of one webhook or all, from hourly rollups: an hour
- * that `from` or `to` lies in counts whole.
+ * Attempts by outcome and response times, of one webhook or all, from hourly rollups; partial hours count whole.
  * @throws ValidationError (400) that names `to` or `from`
  */
 const readFigures = async (
@@ -58,7 +58,7 @@ const readFigures = async (
   const step = stepOf(before - since);
   const stepMs = step * HOUR_MS;
   const start = Math.floor(hourOf(since) / stepMs) * stepMs;
-  const webhooks = webhook === undefined ? undefined : { from: webhook, to: webhook };
+  const webhooks = webhook === undefined ? undefined : [webhook];
   const hours = await readHours(app, { webhooks, since: start, before });
   const bySpan = new Map<number, Rollup[]>();
   for (let at = start; at < before; at += stepMs) bySpan.set(at, []);
@@ -69,8 +69,6 @@ const readFigures = async (
     step_hours: step,
     spans: [...bySpan].map(([at, rollups]) => ({ from: isoTime(at), ...figureOf(rollups) })),
     total: figureOf(hours),
-    // Every attempt was counted when it was recorded.
-    complete: true,
   };
 };
 
@@ -88,7 +86,10 @@ const collections = (app: App) =>
 
 const latest = (): Slot<{ at: number; report: Promise<HealthReport> }> => ({});
 
-const latestHealth = (app: App): Promise<HealthReport> => {
+const healthQuery = z.object({ webhook: idText('a webhook').optional() });
+
+const latestHealth = (app: App, webhook?: number): Promise<HealthReport> => {
+  if (webhook !== undefined) return readHealth(app, app.clock.now(), webhook);
   const at = Date.now();
   const slot = app.part(latest);
   if (!slot.value || at - slot.value.at > SHARED_FOR_MS) {
@@ -102,12 +103,18 @@ const WEBHOOKS = { may: 'webhooks.read', policies: [requireModule('webhooks')] }
 
 const api = adminApi({
   overview: {
-    health: endpoint('GET /webhooks-health', WEBHOOKS, ({ app }) => latestHealth(app)),
+    health: endpoint(
+      'GET /webhooks-health',
+      { ...WEBHOOKS, query: healthQuery },
+      ({ app, query }) => latestHealth(app, query().webhook)
+    ),
     figures: endpoint(
       'GET /delivery-figures',
       { ...WEBHOOKS, query: figuresQuery },
       ({ app, query }) => readFigures(app, query())
     ),
+    // The content depends on the user's permissions.
+    attention: endpoint('GET /attention', {}, ({ app, ctx }) => readAttention(app, ctx)),
     // Only names of types; panels next to entries ask, for readers of webhooks or of contacts.
     recordTypes: endpoint('GET /record-types', {}, ({ app }) =>
       recordTypes(app.options, collections(app))

@@ -32,10 +32,7 @@ export const mappedTypes = ({ features, sources, forms, stock }: Options): Mappe
   return types;
 };
 
-/**
- * The types of the records in events: the site's own types, or the plugin's, and the content types that
- * the site's options name as sources.
- */
+/** Content types of the records in events: the site's or the plugin's, and those configured as sources. */
 export const recordTypes = (
   { features, sources }: Options,
   entryTypes: readonly ContentTypeUid[] = []

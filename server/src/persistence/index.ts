@@ -39,10 +39,7 @@ interface Kept {
 }
 
 const startsWithOurs = { $startsWith: OURS };
-/**
- * Settings that the host keeps about the plugin's actions and content types, and removes at a boot that
- * does not know them: permissions of roles and of tokens, and how the content manager shows the types.
- */
+/** Settings that the host removes at a boot without the plugin: permissions and content manager views. */
 const KEPT: Readonly<Record<string, Kept>> = {
   'admin::permission': {
     where: { $or: [{ action: startsWithOurs }, { subject: startsWithOurs }] },
@@ -72,7 +69,7 @@ const inOrder = (row: Row, owners: readonly string[]): Row => {
   return Object.fromEntries([...rest, ...owners.map((name) => [name, row[name]])]) as Row;
 };
 
-/** False only where the event surely is about rows of somebody else. */
+/** False only if the event certainly concerns rows of others. */
 const mayBeOurs = ({ result }: { result?: unknown }): boolean => {
   const { action, subject, key } = (result ?? {}) as Row;
   const values = [action, subject, key].filter((value) => value !== undefined);
@@ -111,10 +108,7 @@ class HostSettings {
     await settings(this.app.db.pool).update({ pending: true });
   }
 
-  /**
-   * Puts back what the host removed while the plugin was away, with the ids it had, for roles and tokens
-   * that still are there. Earlier grants and removals come back.
-   */
+  /** Restores what the host removed while the plugin was absent, with the same ids, for the roles and tokens left. */
   async restore(): Promise<void> {
     let restored = 0;
     for (const [uid, kept] of this.kinds()) restored += await this.restoreKind(uid, kept);
@@ -146,10 +140,7 @@ class HostSettings {
     return rows.map((row) => inOrder(row, owners));
   }
 
-  /**
-   * Writes down what the host has of a kind now, in the transaction that changed it. Rows about a part
-   * that the site now lacks stay as they were written down: the host forgot them.
-   */
+  /** Saves settings in the transaction that changed them. Rows of absent features stay: the host has deleted them. */
   private async save(uid: string, kept: Kept): Promise<void> {
     // If the process that booted last did not know the plugin, what is gone was not taken away.
     const where = { key: SCHEMA_KEY, value: { $contains: `"${OURS}` } };
@@ -245,10 +236,7 @@ const wasAway = ({ oldContentTypes }: SyncEvent, app: App, features: readonly Fe
   );
 };
 
-/**
- * Sees to it that what the plugin keeps outlives a boot without it: its tables and columns, and what the host forgets of it.
- * @param features all of the plugin, including those that the site lacks
- */
+/** Preserves the plugin's tables, columns and host settings over a boot without it, also those of absent `features`. */
 export const persistenceOf = (features: readonly Feature[]): Feature => {
   const hostSettings = (app: App) => new HostSettings(app, absentOf(app, features));
   let endWatch = (): void => {};

@@ -1,10 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Db } from '../database/db';
 
-/**
- * The host drops, at a boot, every table that it tracked and that is not in the schema any more, as
- * after a boot with the plugin switched off; but none that is listed under this key of the core store.
- */
+/** Core store key of tables the host never drops; at boot it drops other tracked tables that left the schema. */
 const KEY = 'core_persisted_tables';
 const STORE_TABLE = 'strapi_core_store_settings';
 
@@ -22,10 +19,7 @@ const parse = (value: string | null): Entry[] => {
 export const hasCoreStore = (strapi: Core.Strapi): Promise<boolean> =>
   strapi.db.getSchemaConnection().hasTable(STORE_TABLE);
 
-/**
- * Adds tables to those that the host never drops. No entry of anybody else's is lost: the row is replaced
- * only while it still says what was read, and rows that two processes made become one.
- */
+/** Adds tables to those the host never drops; keeps entries of others, and merges duplicate rows of two processes. */
 export const persistTables = async (db: Db, names: readonly string[]): Promise<void> => {
   const rows = () => db.table(STORE_TABLE).where({ key: KEY });
   for (;;) {
@@ -84,10 +78,7 @@ const withoutUnknown = (known: Schema, wanted: Schema): Schema => ({
 
 const patched = new WeakSet<object>();
 
-/**
- * Keeps the host from dropping anything of the plugin's tables that it created at an earlier boot and
- * does not find in this one's content types: columns of a later version that runs next to this one.
- */
+/** Keeps the host from dropping columns that it created for a later version running next to this one. */
 export const keepColumns = (strapi: Core.Strapi): void => {
   const { schemaDiff } = strapi.db.schema as unknown as {
     schemaDiff: { diff(given: Compared): Promise<unknown> };

@@ -48,9 +48,9 @@ const saleMoney = async (tx: Tx, sales: readonly RangeRow[]): Promise<Money> => 
 };
 
 /**
- * Compares a closing with the sales and refunds of its connection that were accepted in its mode and
- * its range, held and waiting ones too (docs/tills.md#closing-a-shift).
- * @param connections  the closing's own and those of its group, locked
+ * Compares a closing with its connection's accepted sales and refunds of its mode and range, held and waiting ones
+ * included (docs/tills.md#closing-a-shift).
+ * @param connections the closing's own and those of its group, locked
  */
 const compareWithRecords = async (
   tx: Tx,
@@ -92,30 +92,29 @@ const closingAnswer = (
   duplicate: boolean
 ): ClosingAnswer => ({ ok: true, event_id: eventId, state, duplicate, ...comparison });
 
-/** `pos.closing`: the answer, with the connection; of live closings alone. */
+/** `pos.closing`: the answer, with the connection; of live closings only. */
 const publishClosing = async (
   app: App,
-  eventId: number,
+  { id, external_id: label }: Pick<PosEventRow, 'id' | 'external_id'>,
   compared: ComparedClosing,
   connection: ConnectionRow | undefined
 ): Promise<void> => {
   if (!connection) return;
   const named = { connection: { id: Number(connection.id), name: connection.name } };
-  const data = { ...closingAnswer(eventId, compared, false), ...named };
-  await getPublisher(app).publish([{ event: 'pos.closing', data }]);
+  const data = { ...closingAnswer(id, compared, false), ...named };
+  const subject = { type: 'till_record', id: String(id), label } as const;
+  await getPublisher(app).publish([{ event: 'pos.closing', data, subject }]);
 };
 
-/**
- * Compares a stored closing again and stores the result; a live one announces a changed state.
- * @returns what it comes to now; null if its body is no closing any more
- */
+/** Compares a stored closing again and stores the result; live ones publish a state change. Null: it is unreadable. */
 const compareAgain = async (tx: Tx, app: App, closing: PosClosingRow, connections: Connections) => {
   const id = Number(closing.event_id);
-  const event: Pick<PosEventRow, 'state' | 'body' | 'received_at'> | undefined = await tx
-    .table(POS_EVENTS_TABLE)
-    .select('state', 'body', 'received_at')
-    .where({ id })
-    .first();
+  const event: Pick<PosEventRow, 'state' | 'body' | 'received_at' | 'external_id'> | undefined =
+    await tx
+      .table(POS_EVENTS_TABLE)
+      .select('state', 'body', 'received_at', 'external_id')
+      .where({ id })
+      .first();
   if (!event) return null;
   const reading = readStored('closing', event);
   if (!reading.ok) return null;
@@ -126,7 +125,10 @@ const compareAgain = async (tx: Tx, app: App, closing: PosClosingRow, connection
   if (result !== closing.result) await closings(tx).where({ event_id: id }).update({ result });
   if (compared.state === event.state) return compared;
   await tx.table(POS_EVENTS_TABLE).where({ id }).update({ state: compared.state });
-  if (mode === 'live') await publishClosing(app, id, compared, connections.get(connection));
+  if (mode === 'live') {
+    const named = { id, external_id: event.external_id };
+    await publishClosing(app, named, compared, connections.get(connection));
+  }
   return compared;
 };
 
@@ -137,7 +139,7 @@ const closingOf = async (db: Db, eventId: number): Promise<PosClosingRow | undef
 
 type Answered = { status: 200 | 202; body: ClosingAnswer | Accepted };
 
-/** An id that was taken: by this closing, by another one, or by a record of another kind. */
+/** Answers a used id: of this closing, another one, or a record of another kind. */
 const answerAgain = async (
   tx: Tx,
   app: App,
@@ -156,7 +158,7 @@ const answerAgain = async (
   return { status: 200, body: { ...body, ...(mismatch && { payload_mismatch: true as const }) } };
 };
 
-/** Closings are judged where they are accepted, so they are never in the queue. */
+/** Closings are judged on acceptance, so they are never in the queue. */
 const accept = async (
   tx: Tx,
   app: App,
@@ -181,7 +183,10 @@ const accept = async (
     to_at: record.toMs,
     result: JSON.stringify(compared.comparison),
   });
-  if (place.mode === 'live') await publishClosing(app, eventId, compared, connection);
+  if (place.mode === 'live') {
+    const named = { id: eventId, external_id: record.externalId };
+    await publishClosing(app, named, compared, connection);
+  }
   return { status: 202, body: closingAnswer(eventId, compared, false) };
 };
 
@@ -199,13 +204,12 @@ export const answerClosing = (app: App, submission: Submission<ClosingRecord>): 
 type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_at' | 'to_at'>;
 
 /**
- * Makes those closings due whose range has one of these records, in the transaction that processes them; they are
- * compared after it, once each, however many records and batches it were. It locks the connections, as accepting and
- * comparing a closing do: so a record that a closing did not see is met here, whichever of the two was first.
- * @returns whether any is due now
+ * Marks closings due whose range contains one of these records, in the transaction that processes them; each is
+ * compared once afterwards. Locks the connections like accepting and comparing do, so a record that a closing missed is
+ * found here, whichever came first.
  */
 export const markClosings = async (tx: Tx, app: App, touched: readonly Touched[]) => {
-  if (touched.length === 0) return false;
+  if (touched.length === 0) return;
   const earliest = touched.reduce((least, { at }) => Math.min(least, at), Infinity);
   const latest = touched.reduce((most, { at }) => Math.max(most, at), -Infinity);
   const ranges: Range[] = await closings(tx)
@@ -228,13 +232,10 @@ export const markClosings = async (tx: Tx, app: App, touched: readonly Touched[]
   for (const some of inChunks(due.map(({ event_id: id }) => id))) {
     await closings(tx).whereIn('event_id', some).update({ due_at: dueAt });
   }
-  return due.length > 0;
+  if (due.length > 0) tx.onCommit(() => comparing(app).wake());
 };
 
-/**
- * Compares the closing of an event with the records as they are now.
- * @param onlyDue  another node may have compared it since it was found due: then nothing is left to do
- */
+/** Compares the closing of an event with the current records; `onlyDue` skips it if another node has done it since. */
 export const compareStored = async (
   app: App,
   eventId: number,
@@ -264,7 +265,7 @@ const createComparing = (app: App): DueRows<DueClosing> =>
       app.log.error(`switchboard: the closing ${id} was not compared again: ${errorText(error)}`);
       return { due_at: app.clock.now() + RETRY_MS };
     },
-    // Records are processed in between.
+    // Records are processed between batches.
     longestRestMs: 1_000,
     fault: 'closings were not compared again',
   });

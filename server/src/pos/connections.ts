@@ -37,8 +37,8 @@ const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> =>
     .pluck('group_digest');
 
 /**
- * A connection joined a group after its groups were read, so that some members are not locked. Run the whole
- * transaction again, with its groups read again, as after a serialization failure: it has that code.
+ * A connection joined a group after the groups were read, so some members are not locked. The code is that of a
+ * serialization failure, which makes the whole transaction run again with the groups read again.
  */
 class GroupsChanged extends Error {
   readonly code = '40001';
@@ -72,10 +72,9 @@ export const groupOf = async (db: Db, id: number): Promise<Connections> =>
   readConnections(db, [id], await groupsOf(db, [id]), { lock: false });
 
 /**
- * Does work in a transaction that has locked these connections and those of their groups, before anything else and in
- * the order of their ids: two nodes never work on one group of sale and refunds at once, and never wait in a circle.
- * @throws an error after which it is to be run again (`withTransientRetry`) if one of them is in another
- *   group by now
+ * Does work in a transaction that first locks these connections and their groups, in order of ids: two nodes never work
+ * on one group at once, and never deadlock.
+ * @throws an error that repeats it (`withTransientRetry`) if one of them has changed its group meanwhile
  */
 export const withConnections = async <T>(
   app: App,
@@ -112,8 +111,8 @@ const settle = async (app: App, row: ConnectionRow): Promise<boolean> => {
     });
     return true;
   }
-  // Its own site gives it its id back: records and the ids that were taken hang on it, and under
-  // another id a till's record that was applied would be applied again.
+  // Restores the original id: records and used external ids refer to it, and under another id a till's record that was
+  // applied would be applied again.
   await app.db.transaction(async (tx) => {
     const rows = () => tx.table(CONNECTIONS_TABLE);
     const isTaken = (await rows().where({ id: row.origin_id }).first()) !== undefined;
@@ -124,10 +123,7 @@ const settle = async (app: App, row: ConnectionRow): Promise<boolean> => {
   return false;
 };
 
-/**
- * Switches off connections that came from another site, and gives those of this one that an import
- * brought back their ids. Asked at boot, before somebody looks at connections, and when a till sends.
- */
+/** Deactivates connections from another site, restores the ids of re-imported ones; at boot and when a till sends. */
 export const settleArrivedConnections = async (app: App): Promise<void> => {
   const db = await app.db.current();
   const rows = (await db
@@ -143,6 +139,6 @@ export const settleArrivedConnections = async (app: App): Promise<void> => {
   if (off.length === 0) return;
   app.log.warn(
     `switchboard: switched off, because they came from another site: connections ${off.join(', ')}. ` +
-      'Switch on those whose tills are to report here.'
+      'Switch on the connections whose tills should report to this site.'
   );
 };

@@ -25,11 +25,10 @@ import type { Db, Tx } from '../database/db';
 export const PURCHASES_TABLE = 'switchboard_pos_purchases';
 
 /**
- * Live sales that name a customer, and refunds of those that have a contact. `contact_id` is null while nobody was
- * looked for, and where nobody was found. `applied` is what a contact's lifetime value has of the sale, less its
- * refunds, in minor units of `currency`; null: it has nothing of it, and what it has is of another currency. `due_at`
- * says that it is to be looked at (epoch milliseconds); null: nothing has changed since. `tries` is how often in a row
- * it could not be attached, and `error` why.
+ * Live sales that name a customer, and refunds of sales with a contact. `contact_id` is null if none was looked up or
+ * found. `applied` is the sale's share of the contact's lifetime value, less refunds, in minor units of `currency`;
+ * null: none, any earlier share had another currency. `due_at` (epoch milliseconds) is null if nothing has changed.
+ * `tries` counts consecutive failures to attach it, and `error` says why.
  */
 export const purchasesTable = {
   tableName: PURCHASES_TABLE,
@@ -58,19 +57,17 @@ const customersOf = (app: App): CustomersService | undefined =>
   app.strapi.service('plugin::switchboard.customers') as unknown as CustomersService | undefined;
 
 /**
- * Notes, in the transaction that processes them, which sales are to be attached to a contact, and
- * which attached ones come to another sum.
- * @param named  sales that name a customer
- * @param repriced  sales whose refunds cost otherwise now
- * @returns whether anything is to be done
+ * Notes in the processing transaction which sales to attach to a contact, and which attached sums changed.
+ * @param named sales that name a customer
+ * @param repriced sales whose refunds have another cost now
  */
 export const notePurchases = async (
   tx: Tx,
   app: App,
   named: readonly ProcessingContext[],
   repriced: readonly number[]
-): Promise<boolean> => {
-  if (!customersOf(app)) return false;
+): Promise<void> => {
+  if (!customersOf(app)) return;
   const dueAt = app.clock.now();
   const fresh = named.filter(
     ({ row, connection }) =>
@@ -84,7 +81,7 @@ export const notePurchases = async (
   for (const some of inChunks(repriced)) {
     woken += await purchases(tx).whereIn('event_id', some).update({ due_at: dueAt, tries: 0 });
   }
-  return rows.length > 0 || woken > 0;
+  if (rows.length > 0 || woken > 0) tx.onCommit(() => attaching(app).wake());
 };
 
 /** After so long a sale is tried again that could not be attached; the last one again and again. */
@@ -154,7 +151,7 @@ const listRefunds = async (tx: Tx, saleId: number, contact: string, refunds: rea
 };
 
 /** The currency that a contact's lifetime value is in: that of the first sale that it has of it. */
-const currencyOf = async (tx: Tx, contact: string, otherwise: string): Promise<string> => {
+const currencyOf = async (tx: Db, contact: string, otherwise: string): Promise<string> => {
   const [first] = (await tx.latest(
     purchases(tx)
       .select('currency')
@@ -183,7 +180,7 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
   // Not in the transaction: record processing holds it, and may wait for the purchase.
   const connection: ConnectionRow | undefined =
     sale && (await db.table(CONNECTIONS_TABLE).where({ id: sale.connection_id }).first());
-  await app.db.transaction(async (tx) => {
+  await app.db.retrying(async (tx) => {
     // First of all: MySQL goes on reading what was there when the transaction first read.
     const row = (await purchases(tx).where({ event_id: eventId }).forUpdate().first()) as
       PurchaseRow | undefined;
@@ -198,7 +195,9 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
     if (contact === null || !money) return done({ contact_id: contact });
     const { currency, net, refunds } = money;
     // A transaction that attaches another sale of the contact has committed, or waits here.
-    await customersOf(app)?.lockValue(contact);
+    const isThere = await customersOf(app)?.lockValue(contact);
+    // It was merged or deleted since it was found: look again.
+    if (isThere === false && row.contact_id === null) throw new Error('the contact is gone');
     // A sale that counts once goes on counting: its refunds come off the value that has it.
     const counts = row.applied !== null || (await currencyOf(tx, contact, currency)) === currency;
     if (counts) {
@@ -262,7 +261,7 @@ type Row = Pick<PosEventRow, 'external_id' | 'occurred_at' | 'counted'> & {
   kind: 'sale' | 'refund';
 };
 
-/** The service `pos-purchases`, which the CRM asks where the site has both. */
+/** The service `pos-purchases`, which the CRM uses if the site has both. */
 export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): PurchasesService => ({
   async list(contact, page) {
     const db = await appOf(strapi).db.current();
@@ -277,6 +276,15 @@ export const createPurchasesService = ({ strapi }: { strapi: Core.Strapi }): Pur
       const { currency = null, amount = 0n } = counted === null ? {} : readCounted(counted);
       return { kind, external_id, occurred_at, currency, total: Number(amount) };
     });
+  },
+
+  async move(from, to) {
+    const db = await appOf(strapi).db.current();
+    const currency = await currencyOf(db, to, '');
+    const isOne = currency === '' || currency === (await currencyOf(db, from, currency));
+    const moved = { contact_id: to, ...(!isOne && { applied: null }) };
+    await purchases(db).where({ contact_id: from }).update(moved);
+    return isOne;
   },
 
   async areAttached() {

@@ -13,10 +13,7 @@ interface Work<Row extends DueRow> {
   tableName: string;
   /** The columns to read besides `event_id` and `due_at`. */
   columns: readonly (keyof Row & string)[];
-  /**
-   * Does what a row is due for, in a transaction of its own, and clears its `due_at`; nothing if that is
-   * null by then, because another node has done it.
-   */
+  /** Handles a due row in its own transaction and clears `due_at`; does nothing if another node has cleared it. */
   work: (row: Row) => Promise<void>;
   /** The changes of a row that failed, for any reason. */
   failed: (row: Row, error: unknown) => Partial<Row> & { due_at: number };

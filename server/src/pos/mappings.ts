@@ -1,6 +1,7 @@
 import type { MappingKind } from '../../../shared/contracts/pos-mapping';
 import { findInChunks } from '../database/written-rows';
-import { digestOf, type ItemRow, ITEMS_TABLE } from '../stock/tables';
+import { digestOf } from '../runtime/text';
+import { type ItemRow, ITEMS_TABLE } from '../stock/tables';
 import { gtinDigest, type ItemName, skuDigest } from '../stock/items';
 import { POS_MAPPINGS_TABLE, type PosMappingRow } from './tables';
 import type { Db } from '../database/db';
@@ -46,7 +47,7 @@ export const loadMappings = async (
     ...names.flatMap(itemWaits),
     ...locations.map(({ connection, ref }) => mappingDigest('location_ref', ref, connection)),
   ];
-  // One to an item that was archived holds for nobody.
+  // A mapping to an archived item has no effect.
   const rows = await findInChunks<Found, string>(digests, (some) =>
     db
       .table(`${POS_MAPPINGS_TABLE} as m`)
@@ -76,10 +77,7 @@ export type Mappings = Awaited<ReturnType<typeof loadMappings>>;
 type ItemOrigin = Pick<ItemRow, 'id' | 'archived_at'> &
   Pick<PosMappingRow, 'made_item' | 'revived_item'> & { mapping: number | null };
 
-/**
- * Loads the mappings that created items, after these were found: a transaction that undoes one of them
- * either is seen here, or finds the lines that were written down as the mapping's.
- */
+/** Loads mappings that created items, after the items: a concurrent undo is seen here, or finds the lines written. */
 export const loadItemOrigins = async (db: Db, items: readonly number[]) => {
   /** Items that were archived since they were found. */
   const gone = new Set<number>();

@@ -109,10 +109,7 @@ export const shopDay = (app: App): ShopDay => {
   return { today: dayInZone(Date.now(), zone), time_zone: zone };
 };
 
-/**
- * Sales and refunds by day, connection or item (docs/tills.md#what-was-sold), and the names of the rows'
- * connections or items.
- */
+/** Sales and refunds by day, connection or item (docs/shop.md#sales), with names of connections or items. */
 export const readSales = async (
   app: App,
   query: SalesQuery
@@ -154,10 +151,7 @@ export const readTotals = async (
 
 type Column = [name: string, cell: (row: SalesRow) => number | string];
 
-/**
- * Rows of sales as CSV (RFC 4180), with a header; money in minor units.
- * @param pieces  true if the rows have the pieces sold and returned
- */
+/** Sales as CSV (RFC 4180) with a header; money in minor units. `pieces`: rows have the pieces sold and returned. */
 export const salesCsv = (
   group: SalesGroup,
   rows: readonly SalesRow[],
@@ -211,10 +205,7 @@ const QUARTER_MS = 900_000;
 
 const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * QUARTER_MS;
 
-/**
- * Sums are kept in two columns, so that neither overflows nor loses a cent, whatever tills send:
- * `total = high × 1,000,000,000 + low`.
- */
+/** Sums use two columns, so they neither overflow nor lose a cent: `total = high × 1,000,000,000 + low`. */
 const PARTS = 1_000_000_000n;
 
 const columnsOf = (what: 'sales' | 'refunds', { count, total, pieces }: Sum) => {
@@ -262,10 +253,7 @@ const rollupTable = (
   ],
 });
 
-/**
- * One row a connection, currency and quarter hour of UTC with live sales or refunds; `quarter` is its
- * beginning, in epoch milliseconds. Quarter hours, because every time zone begins its days at one.
- */
+/** Live sales by connection, currency and UTC quarter hour (epoch ms), as the days of every time zone start on one. */
 export const salesTable = rollupTable(SALES_TABLE, 'sb_sales_quarter');
 
 export const itemSalesTable = rollupTable(ITEM_SALES_TABLE, 'sb_item_sales_quarter', {

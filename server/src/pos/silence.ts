@@ -1,5 +1,5 @@
 import type { OpenHours } from '../../../shared/contracts/pos';
-import { errorText, isoTime } from '../runtime/text';
+import { isoTime, logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
 import { mailOwner } from '../webhooks/alarms';
 import { timeZoneOf } from './sales-figures';
@@ -17,14 +17,11 @@ const expectationOf = (row: ConnectionRow): { minutes: number; hours: OpenHours[
   return hours === null ? null : { minutes: Number(row.expected_every_minutes), hours };
 };
 
-/**
- * The instant from which its silence is counted, epoch milliseconds: its last request, or when it was
- * made, live or on, where that was later.
- */
+/** Start of a silence, epoch milliseconds: the last request, or when it was created, live or activated, if later. */
 export const countedFrom = (row: ConnectionRow): number =>
   Math.max(Number(row.last_seen_at ?? row.created_at), Number(row.watched_from ?? 0));
 
-/** True if its current silence was reported; a silence after a sign of life is another one. */
+/** True if its current silence was reported; any request ends a silence. */
 const isReported = (row: ConnectionRow): boolean =>
   row.silent_since !== null && Number(row.silent_since) >= countedFrom(row);
 
@@ -39,7 +36,7 @@ export const isNewlySilent = (row: ConnectionRow, zone: string, now: number): bo
 const lastHeard = (row: ConnectionRow): number =>
   row.last_seen_at === null ? countedFrom(row) : Number(row.last_seen_at);
 
-/** Since when a connection is said to be silent, epoch milliseconds; null while nothing is said. */
+/** Start of a connection's reported silence, epoch milliseconds; null if none is reported. */
 export const silentSince = (row: ConnectionRow, zone: string, now: number): number | null => {
   const expected = expectationOf(row);
   const isSaid = expected !== null && isReported(row) && isOpenAt(expected.hours, zone, now);
@@ -47,9 +44,8 @@ export const silentSince = (row: ConnectionRow, zone: string, now: number): numb
 };
 
 /**
- * Marks the spell and publishes its event, both or neither. One of the nodes that find it, or the till's
- * next request, changes the row first; for the others it is another row then.
- * @returns whether this call told it
+ * Marks the silence and publishes its event together; true if this call did. If several nodes or the till's next
+ * request compete, the first changes the row, and it no longer matches for the others.
  */
 const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
   app.db.retrying(async (tx) => {
@@ -73,7 +69,8 @@ const tellOnce = (app: App, row: ConnectionRow): Promise<boolean> =>
       silent_since: isoTime(lastHeard(row)),
       expected_every_minutes: Number(row.expected_every_minutes),
     };
-    await getPublisher(app).publish([{ event: 'pos.till_silent', data }]);
+    const subject = { type: 'till', id: String(row.id), label: row.name } as const;
+    await getPublisher(app).publish([{ event: 'pos.till_silent', data, subject }]);
     return true;
   });
 
@@ -81,34 +78,33 @@ const shopTime = (at: number, zone: string): string =>
   `${new Intl.DateTimeFormat('en-GB', { timeZone: zone, dateStyle: 'medium', timeStyle: 'short' }).format(at)} (${zone})`;
 
 const announce = (app: App, row: ConnectionRow, zone: string): void => {
-  const since = `was not heard of since ${shopTime(lastHeard(row), zone)}`;
+  const since = `has been silent since ${shopTime(lastHeard(row), zone)}`;
   const reason = `${row.name} ${since}; expected every ${row.expected_every_minutes} minutes.`;
   app.log.warn(`switchboard: till connection ${row.id}: ${reason}`);
   mailOwner(app, {
     about: 'a till',
     subject: `The till "${row.name}" is silent`,
-    text: `${reason}\n\nNothing more is said of it until it was heard of again.`,
+    text: `${reason}\n\nYou will not be notified again until the till has contacted the site.`,
   });
 };
 
-/** Reports every connection that was silent for longer than expected: once, on any number of nodes. */
-export const tellOfSilentTills = async (app: App): Promise<void> => {
-  try {
-    const zone = timeZoneOf(app);
-    const now = app.clock.now();
-    const db = await app.db.current();
-    // Most sites have none that may be silent, and each look costs this statement alone.
-    const watched: ConnectionRow[] = await db
-      .table(CONNECTIONS_TABLE)
-      .whereNotNull('expected_every_minutes')
-      .where({ mode: 'live', active: true, revoked_at: null, deleted_at: null })
-      .orderBy('id');
-    for (const row of watched) {
-      if (app.site.isForeign(row) || !isNewlySilent(row, zone, now)) continue;
-      if (await tellOnce(app, row)) announce(app, row, zone);
-    }
-  } catch (error) {
-    // The next look comes soon, and finds what this one did not tell.
-    app.log.error(`switchboard: silent tills could not be looked for: ${errorText(error)}`);
+const look = async (app: App): Promise<void> => {
+  const zone = timeZoneOf(app);
+  const now = app.clock.now();
+  const db = await app.db.current();
+  // Most sites have none that may be silent: then each look costs only this statement.
+  const watched: ConnectionRow[] = await db
+    .table(CONNECTIONS_TABLE)
+    .whereNotNull('expected_every_minutes')
+    .where({ mode: 'live', active: true, revoked_at: null, deleted_at: null })
+    .orderBy('id');
+  for (const row of watched) {
+    if (app.site.isForeign(row) || !isNewlySilent(row, zone, now)) continue;
+    if (await tellOnce(app, row)) announce(app, row, zone);
   }
 };
+
+/** Reports every connection that was silent for longer than expected: once, on any number of nodes. */
+export const tellOfSilentTills = (app: App): Promise<void> =>
+  // The next look comes soon, and finds what this one did not tell.
+  look(app).catch(logFailure(app, 'the check for silent tills failed'));

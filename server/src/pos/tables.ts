@@ -21,10 +21,10 @@ export const POS_MAPPED_LINES_TABLE = 'switchboard_pos_mapped_lines';
 export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
 
 /**
- * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group` is the column `group_name`,
- * because the other is a word of SQL. A deleted connection keeps its row (`deleted_at`): its events and their ids
- * outlive it. `origin_id` is the id that the row had where it was made, see `connections.ts`. `watched_from` is when it
- * was last made live or switched on, and `silent_since` how old its silence was when it was told (silence.ts).
+ * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group_name` because `group` is SQL.
+ * A deleted connection keeps its row (`deleted_at`), as its events and ids outlive it. `origin_id` is its id where it
+ * was created (connections.ts). `watched_from`: last made live or active; `silent_since`: start of the reported
+ * silence.
  */
 export const connectionType = internalType({
   singularName: 'pos-connection',
@@ -66,17 +66,21 @@ export const connectionType = internalType({
 });
 
 /**
- * The log of records; which of them are to be applied, and when, is in `recordQueueTable`. `external_digest` makes an id
- * unique in its connection, byte for byte. `family_digest` is the same of the sale that a sale is or a refund names: its
- * refund group is found by it, though the column is older than that term. `items` is JSON: for each line the item it was
- * found to be, or null. `location_id` is where the record's goods are (for a refund: where it names); `only_location_id` the
- * connection's only one. `took` is how many pieces a refund was allocated of its sale, `refunded` what a sale has left of
- * what (stock/rules/allocation): null until it was worked out. `counted_places` is JSON: for each line of a stocktake the
- * `[item, location]` whose older counts it makes stale, or null. `accepted_at` is when its owner said that a refund does not
- * wait for its sale; `by_hand` is JSON: who did that, or had it processed again, and when (admin/events-service.ts), null
- * until somebody did. `ignored` is JSON: the lines that a mapping says to ignore. `occurred_ms` is `occurred_at` in epoch
- * milliseconds; `counted` is what the sales figures have of a live sale or refund (sales-figures.ts), null while they have
- * nothing; `money_left` what a sale's refunds have left of its money (rules/refunds), null if that takes another look.
+ * The log of records; `recordQueueTable` has which of them to apply, and when.
+ *
+ * - `external_digest` makes an id unique in its connection, byte for byte; `family_digest` is the same for the sale
+ *   that a sale is or a refund names, by which its refund group is found.
+ * - `items` is JSON: the item of each line, or null. `counted_places` is JSON: for each line of a stocktake the `[item,
+ *   location]` whose older counts it makes stale, or null. `ignored` is JSON: lines that a mapping ignores.
+ * - `location_id` is where the goods are (of a refund: what it names); `only_location_id` the connection's only
+ *   location.
+ * - `took` is how many pieces of its sale a refund was allocated, `refunded` the rest of a sale's goods
+ *   (stock/rules/allocation); null until computed.
+ * - `accepted_at` is when its owner accepted a refund without its sale; `by_hand` is JSON: who did that, or had it
+ *   processed again, and when (admin/events-service.ts).
+ * - `occurred_ms` is `occurred_at` in epoch milliseconds; `counted` is its part of the sales figures
+ *   (sales-figures.ts), null if none; `money_left` the rest of a sale's money (rules/refunds), null if it must be
+ *   computed again.
  */
 export const posEventTable = {
   tableName: POS_EVENTS_TABLE,
@@ -125,18 +129,15 @@ export const posEventTable = {
   ],
 } satisfies PlainTable;
 
-/**
- * The records that are not done. `woken_by` says what one was brought forward for and was not worked on
- * since, null if nothing did; `size` is the length of its body.
- */
+/** Unfinished records. `woken_by`: why one was brought forward and not processed since, or null; `size`: in bytes. */
 export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue', {
   woken_by: { type: 'string' },
   size: { type: 'integer' },
 });
 
 /**
- * Values that lines wait for: digests of SKUs, GTINs, and of a connection's location references. `inbox_digest` says
- * which row of the mapping inbox they are in, if in any, `at` when the record was received.
+ * Values that lines wait for: digests of SKUs, GTINs and location references. `inbox_digest` is the row in the mapping
+ * inbox, if any; `at` when the record was received.
  */
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
@@ -158,9 +159,8 @@ export const posWaitTable: PlainTable = {
 };
 
 /**
- * Closings in addition to their events: the range that each counts (epoch milliseconds, `to_at` not
- * included) and, as JSON, its latest comparison with the records. `due_at` says that records of its range
- * were processed since (epoch milliseconds, when it is to be compared again).
+ * Closings in addition to their events: the range (epoch milliseconds, `to_at` excluded) and, as JSON, the latest
+ * comparison. `due_at`: when to compare again (epoch milliseconds), as records of the range were processed since.
  */
 export const posClosingTable = {
   tableName: POS_CLOSINGS_TABLE,
@@ -181,9 +181,9 @@ export const posClosingTable = {
 } satisfies PlainTable;
 
 /**
- * The owner's decisions about values that tills send and the site does not know. `active_digest` is that of the value
- * while the mapping holds: one value has one mapping. One without an item and a location ignores the lines. `made_item`
- * is set where the item was made by it, `revived_item` where it was archived and is back because of it.
+ * Owners' decisions about unknown values. `active_digest` is the value's while the mapping is active: one value has one
+ * mapping. Without item and location it ignores the lines. `made_item` is set if the mapping created the item,
+ * `revived_item` if it restored an archived one.
  */
 export const posMappingTable = {
   tableName: POS_MAPPINGS_TABLE,
@@ -207,10 +207,9 @@ export const posMappingTable = {
 } satisfies PlainTable;
 
 /**
- * Which lines a mapping decided, so that it can be undone; every line of an item that it made among them.
- * `line` is `WHOLE_RECORD` where it decided the record's location. Movements cannot replace them: a trial
- * or a record without a place has none, and one that is applied at the same time as the undoing is found,
- * after a crash too, by the rows that were written here with it.
+ * Lines that a mapping decided, to undo it; all lines of an item it created. `line` is `WHOLE_RECORD` for a location.
+ * Movements cannot replace them: trials and records without a place have none, and a record applied during the undo is
+ * found by these rows, also after a crash.
  */
 export const posMappedLineTable: PlainTable = {
   tableName: POS_MAPPED_LINES_TABLE,
@@ -227,10 +226,7 @@ export const posMappedLineTable: PlainTable = {
 
 export const WHOLE_RECORD = -1;
 
-/**
- * Causes that bring an event forward: an item or a mapping that there is now, a connection's other map or
- * group, a mapping that was undone, its owner, a failed attempt that is to be repeated.
- */
+/** Causes that bring an event forward. `connection`: another map or group of it; `retry`: an attempt to repeat. */
 export type WokenBy = 'item' | 'mapping' | 'connection' | 'mapping_undone' | 'owner' | 'retry';
 
 export type PosMappingRow = RowOf<typeof posMappingTable> & { kind: MappingKind };

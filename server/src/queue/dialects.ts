@@ -17,19 +17,16 @@ type Held = Pick<Lease, 'id' | 'owner'>;
 
 /** The statements of a queue that are not the same on every database. `table` is its name in SQL. */
 interface QueueDialect {
-  /**
-   * The end of a query whose rows are locked for its transaction, past those that others have locked. Empty:
-   * a query locks nothing, and the first write of a transaction the whole database.
-   */
+  /** Ends a query that locks its rows and skips locked ones. Empty: the first write locks the whole database. */
   forUpdate: string;
   /** A query within FROM may name what is outside of it. */
   namesOuter: boolean;
   /**
-   * A query for groups after a group that have ready rows, in the order of their ids: `id`, and `looked_at`, how many
-   * entries of the index that took. These sum up to `limit` at most, and to less only where there are no more groups.
+   * Groups after `after` with ready rows, by id, and `looked_at`, the index entries that each took. These sum up to
+   * `limit`, to less only if there are no more groups.
    */
   groupsAfter(table: string, after: number, limit: number): Statement;
-  /** Leases rows that are due and free, so many of each group, those first that have been due longest. */
+  /** Leases rows that are due and free, up to a number per group, longest due first. */
   claim(
     database: Database,
     table: string,
@@ -73,7 +70,7 @@ const steppingThrough = (table: string, after: number, limit: number): Statement
   };
 };
 
-/** One statement: the rows are locked, those that somebody else is about to take are passed over. */
+/** One statement that locks the rows and skips those that another process is about to claim. */
 const postgres: QueueDialect = {
   forUpdate: FOR_UPDATE,
   namesOuter: true,
@@ -104,7 +101,7 @@ const postgres: QueueDialect = {
 
 const NO_ROOM: GroupRoom = { group: 0, limit: 0 };
 
-/** There is one writer: nobody sees the rows between the inner query and the update. */
+/** There is only one writer, so no other sees the rows between the inner query and the update. */
 const sqlite: QueueDialect = {
   forUpdate: '',
   namesOuter: true,
@@ -136,8 +133,8 @@ const mysql: QueueDialect = {
   namesOuter: false,
 
   /**
-   * Neither server steps from group to group by a value that it has just found, and whether a grouping
-   * skips over rows hangs on statistics that a queue outruns: so what is read is bounded.
+   * Reads a bounded range: neither server can skip from group to group by a value just found, and whether a grouping
+   * skips rows depends on statistics, which a queue outruns.
    */
   groupsAfter: (table, after, limit) => ({
     sql: `SELECT group_id AS id, COUNT(*) AS looked_at FROM (

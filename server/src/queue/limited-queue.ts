@@ -21,8 +21,8 @@ export interface LeaseCap {
   /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
   except: readonly number[];
   /**
-   * Rows that the caller holds, and how many more it may lease beyond the cap where nobody else holds
-   * any: it keeps to the cap by itself then, and others find it reached.
+   * The caller's rows, and how many it may lease beyond the cap if no other node holds any: it keeps to the cap by
+   * itself then, and other nodes find it reached.
    */
   ahead?: { own: readonly number[]; limit: number };
 }
@@ -31,7 +31,7 @@ export interface CappedClaim<L extends Lease> {
   leases: L[];
   /** True if the group has reached its cap, with these or without any. */
   isFull: boolean;
-  /** True if nobody else held any of it, so that the rows requested in advance counted. */
+  /** True if no other node held any of it, so the extra rows requested in advance were allowed. */
   isSole: boolean;
 }
 
@@ -61,10 +61,7 @@ export const slotsTable = (tableName: string, indexName: string): PlainTable => 
   indexes: [{ name: indexName, columns: ['group_id', 'leased_until'] }],
 });
 
-/**
- * A row for each group whose claims have to follow one another. `free_at` is for claims under the group's
- * lock: the value to remember from one claim to the next.
- */
+/** One row for each group whose claims are serialized; `free_at` is a value passed from one claim to the next. */
 export const groupLocksTable = (tableName: string): PlainTable => ({
   tableName,
   attributes: { group_id: { type: 'key' }, free_at: { type: 'biginteger' } },
@@ -78,7 +75,7 @@ interface LimitedOptions extends QueueOptions {
   locks: string;
   /** The keys of rows of an ordered group that were queued without; rows that wait for none are absent. */
   keysOf?(tx: Tx, ids: readonly number[]): Promise<ReadonlyMap<number, string>>;
-  /** Called, after the commit, with groups in which rows need not wait for others any more. */
+  /** Called, after the commit, with groups whose rows no longer wait for others. */
   freed?(groups: readonly number[]): void;
 }
 
@@ -99,14 +96,12 @@ const LOOKED_AT_ONCE = 200;
 const LOOKS = 10;
 
 /**
- * A queue whose groups may have an order, by a key of their rows, and a cap on what is leased over all nodes. Claims of
- * such a group follow one another, by a lock of the group's own; other groups pay for neither.
- *
- * The row with the lowest id of an ordering key goes first. Rows that a claim finds behind an earlier one of their key
- * are blocked, so that no later look or claim comes upon them. Ending a row takes the group's lock after the row's, and
- * makes the next one of the key ready in its own transaction: a claim under the lock either still sees the earlier row,
- * and the rows it blocks are made ready after it, or does not see it any more. A claim waits for no row, so the two
- * never wait for each other in a circle.
+ * A queue whose groups may have an order, by a key of their rows, and a cap on leases over all nodes. A group lock
+ * serializes the claims of such a group; other groups pay for neither. The lowest id of an ordering key goes first. A
+ * claim blocks the rows it finds behind an earlier one, so that later looks skip them. Ending a row takes the group
+ * lock after the row's, and readies the next row of the key in the same transaction: a claim under the lock either sees
+ * the earlier row, and the rows it blocks are readied later, or no longer sees it. Claims wait for no row, so the two
+ * cannot deadlock.
  */
 export class LimitedQueue extends Queue {
   constructor(
@@ -126,10 +121,7 @@ export class LimitedQueue extends Queue {
     return db.insert(this.limited.order, keys, then && { unique: ['id'], then });
   }
 
-  /**
-   * Runs work while nobody else claims of that group, on whichever node, in a short transaction of its own.
-   * @param work is given what the last holder has left in `free_at`; 0: nothing
-   */
+  /** Runs work in a short transaction with exclusive claims of the group; `work` gets the previous `free_at`, or 0. */
   withGroupLock<T>(group: number, work: (tx: Tx, freeAt: number) => Promise<T>): Promise<T> {
     return this.database.retrying(async (tx) => work(tx, await this.lockFreeAt(tx, group)));
   }
@@ -182,7 +174,7 @@ export class LimitedQueue extends Queue {
     const held = await super.settle(tx, outcomes);
     const leases = outcomes.map(({ lease }) => lease);
     await this.withSlots(tx, leases, (slots) => slots.delete());
-    // Nobody knows how long a parked row waits: later ones of its key do not wait for it.
+    // A parked row may wait for any time: later ones of its key do not wait for it.
     const left = outcomes.flatMap(({ lease: { id }, next }) =>
       held.has(id) && (!next || next.state === 'ended' || next.state === 'parked') ? id : []
     );
@@ -212,10 +204,7 @@ export class LimitedQueue extends Queue {
     if (passed.size > 0) tx.onCommit(() => this.limited.freed?.([...passed]));
   }
 
-  /**
-   * Keeps others from claiming or settling rows of a group until the transaction ends, which is about to
-   * change its order: a settlement has either ended, or finds the row as the change left it.
-   */
+  /** Locks a group until a transaction that changes its order ends: a settlement came before, or sees the change. */
   async lockGroup(tx: Tx, group: number): Promise<void> {
     if (this.dialect.forUpdate) {
       await this.in(tx)
@@ -228,10 +217,7 @@ export class LimitedQueue extends Queue {
     await this.lockFreeAt(tx, group);
   }
 
-  /**
-   * Gives a group that is locked an order: its rows that have not ended go by their keys.
-   * @param keys a query for `id` and `ordering_key` of rows that are to have one
-   */
+  /** Orders a locked group: its unfinished rows go by their keys. `keys` selects `id` and `ordering_key` of rows. */
   async order(tx: Tx, group: number, keys: Knex.QueryBuilder): Promise<void> {
     const { sql, bindings } = keys.toSQL();
     const order = this.database.named(this.limited.order);
@@ -243,7 +229,7 @@ export class LimitedQueue extends Queue {
     );
   }
 
-  /** Ends the order of a group that is locked: its rows wait for no other one any more. */
+  /** Ends the order of a locked group: its rows no longer wait for others. */
   async dissolve(tx: Tx, group: number): Promise<void> {
     await this.ordered(tx).where({ group_id: group }).delete();
     await this.in(tx)

@@ -29,8 +29,8 @@ export interface Lease {
 }
 
 /**
- * The place of a row in a queue. `ready`: it is claimed once it is due. `blocked`: an earlier row of its ordering key goes
- * first. `parked`: it waits until somebody makes it ready. `ended`: nobody works on it any more, and it is kept to be found.
+ * State of a row. `ready`: claimed when due. `blocked`: behind an earlier row of its ordering key. `parked`: waits to
+ * be made ready. `ended`: kept only to be found.
  */
 export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
 export type QueueState = keyof typeof QUEUE_STATES;
@@ -39,9 +39,9 @@ export type QueueState = keyof typeof QUEUE_STATES;
 type OwnColumns = Readonly<Record<string, SqlValue>>;
 
 /**
- * The table of a queue. A row says that something is not done; `id` is the id of the row of the log that
- * it is about. A claim only writes `owner` and `leased_until`, which are in no index, so a lease changes
- * neither when a row is due nor its place, and PostgreSQL adds no entry to any index (heap-only).
+ * A queue's table: a row is something unfinished, and its `id` that of its row in the log. A claim writes only `owner`
+ * and `leased_until`, which are in no index: a lease keeps due time and place, and PostgreSQL updates no index
+ * (heap-only).
  * @param indexName of the index by which rows are claimed
  */
 export const queueTable = (
@@ -80,7 +80,7 @@ export interface QueueOptions {
       dueAt(group: number, columns: Readonly<Record<string, unknown>>, firstDueAt: number): number;
     };
   };
-  /** How long a lease lasts that nobody renews, in milliseconds. */
+  /** How long a lease lasts without renewal, in milliseconds. */
   leaseMs: number;
 }
 
@@ -123,8 +123,8 @@ export interface Outcome {
 /** Entries of the index that one look for groups reads. */
 const LOOKED_AT_ONCE = 500;
 /**
- * Leases of a group among which the first that ends is looked for; beyond that many the regular look finds
- * it. Without a bound PostgreSQL expects to read all that waits, and compiles the query: 180 ms of 1,000,000.
+ * Leases searched for the first that ends; the regular look finds later ones. Unbounded, PostgreSQL expects to read all
+ * waiting rows and compiles the query: 180 ms with 1,000,000 rows.
  */
 const LEASES_AT_ONCE = 2000;
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
@@ -134,10 +134,9 @@ const FREE = { owner: null, leased_until: null } as const;
 const STATES = Object.keys(QUEUE_STATES) as QueueState[];
 
 /**
- * A queue of work in a table of the site's database, for any number of nodes: rows in groups that must
- * not starve each other, each group in the order of `due_at` and `id`. Times are epoch milliseconds of
- * the database's clock. The holder of a lease writes its row only while that lease holds; a lease that
- * nobody renews ends by itself, and the row is claimed again in its place.
+ * A database queue for any number of nodes: rows in groups that must not starve each other, each in the order of
+ * `due_at` and `id`. Times are epoch milliseconds of the database's clock. A lease's holder writes its row only while
+ * the lease holds; an unrenewed lease ends by itself, and the row is claimed again in its place.
  */
 export class Queue {
   protected readonly dialect: ReturnType<typeof queueDialectOf>;
@@ -165,9 +164,8 @@ export class Queue {
   }
 
   /**
-   * When something of each group can next be claimed: when its first free row is due or, where all
-   * that is due is leased, when the first of those leases ends. Groups of which nothing is ready and
-   * that are not served are absent. Costs a few steps a group, however many rows it has.
+   * When each group can next be claimed: its first free row is due, or the first lease ends if all due rows are leased.
+   * Omits unserved groups and those without ready rows. Costs a few steps a group, however many rows it has.
    */
   async due(): Promise<Map<number, number>> {
     await this.database.clock.sync();
@@ -185,7 +183,7 @@ export class Queue {
     return due;
   }
 
-  /** Groups in which rows are ready and that are gone: nobody claims of them. */
+  /** Deleted groups with ready rows, which no process claims. */
   async lostGroups(): Promise<number[]> {
     const { tableName, always } = this.options.groups;
     const lost: number[] = [];
@@ -200,7 +198,7 @@ export class Queue {
     return lost;
   }
 
-  /** Leases rows that are due, so many of each group, and in the order in which they have been due. */
+  /** Leases due rows, up to a number per group, in the order of their due times. */
   claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
     return withTransientRetry(() => this.leaseDue(rooms));
   }
@@ -210,15 +208,12 @@ export class Queue {
     await this.setOwned(leases, { leased_until: this.now() + this.options.leaseMs });
   }
 
-  /** Gives rows back unworked: they are in their place, and held by nobody. */
+  /** Releases the leases of unprocessed rows, which keep their place. */
   async release(leases: readonly Lease[]): Promise<void> {
     await this.setOwned(leases, FREE);
   }
 
-  /**
-   * Ends leases with what comes next of each row, each only while its owner holds it.
-   * @returns the ids that were still held; of the others nothing has changed
-   */
+  /** Ends leases with the next place of each row, only while held; returns the ids still held, others are unchanged. */
   async settle(tx: Tx, outcomes: readonly Outcome[]): Promise<Set<number>> {
     const done = outcomes.flatMap(({ lease, next }) => (next ? [] : lease));
     const kept = outcomes.flatMap(({ lease: { id, owner }, next }) =>
@@ -231,7 +226,7 @@ export class Queue {
     return new Set([...deleted.flat(), ...moved]);
   }
 
-  /** Gives rows of a state another one, in the place that they have; who holds one goes on with it. */
+  /** Moves rows from one state to another and keeps their place; holders continue with them. */
   async setState(db: Db, ids: readonly number[], to: QueueState, from: QueueState): Promise<void> {
     await this.inParts(ids, (part) =>
       this.in(db)
@@ -241,11 +236,7 @@ export class Queue {
     );
   }
 
-  /**
-   * Makes rows ready and due now, but for those that have ended: a row under a lease too, whose holder
-   * then fails to settle it.
-   * @returns the ids of those that are in the queue and have not ended
-   */
+  /** Makes unfinished rows ready and due now, leased ones too: their holder then fails to settle. Returns their ids. */
   async bringForward(tx: Db, ids: readonly number[], columns: OwnColumns = {}) {
     const found = [...(await this.lock(tx, ids)).values()];
     const forward = idsOf(found.filter(({ state }) => state !== 'ended'));
@@ -253,10 +244,7 @@ export class Queue {
     return new Set(forward);
   }
 
-  /**
-   * Sets where a row goes on that is not due yet and that nobody holds, or that is not in the queue; null: it leaves
-   * the queue. A row that is due, or whose own columns are not `still` what they were, stays as it is.
-   */
+  /** Places a row, or removes it (null), unless it is due or leased or its own columns differ from `still`. */
   async reschedule(db: Db, row: NewRow, next: NextPlace | null, still: OwnColumns = {}) {
     const now = this.now();
     const waiting = this.free(this.in(db), now)
@@ -296,7 +284,7 @@ export class Queue {
     });
   }
 
-  /** Keeps only those rows of a query that nobody holds. */
+  /** Limits a query to rows without a lease. */
   free(rows: Knex.QueryBuilder, now = this.now()): Knex.QueryBuilder {
     return rows.andWhere((free) => {
       free.whereNull('leased_until').orWhere('leased_until', '<=', now);
@@ -357,10 +345,7 @@ export class Queue {
     await this.database.retrying((tx) => tx.updateRows(this.options.tableName, updates));
   }
 
-  /**
-   * Groups that have ready rows, in the order of their ids, page by page.
-   * @param seeing the statement that reads more of the groups that one finds
-   */
+  /** Groups that have ready rows, by id, page by page; `seeing` wraps the statement that finds groups. */
   private async *pages(seeing: (found: Statement) => Statement): AsyncGenerator<Row[]> {
     const db = await this.database.current();
     const slice = new TimeSlice();
@@ -375,10 +360,9 @@ export class Queue {
   }
 
   /**
-   * When the first row of each group is due that nobody holds (`free_at`), and when the first lease ends
-   * of those due before it (`lease_ends`). `served` is null if the group is not to be worked on now. The
-   * first free row is looked for past leased ones at the head, and the leases only if that one is not due
-   * yet: the cost depends on the leased rows, not on the waiting ones.
+   * When each group's first free row is due (`free_at`), and when the first lease of those due before it ends
+   * (`lease_ends`). `served` is null if the group must not be worked on. Leases are read only if that row is not due
+   * yet, so the cost depends on leased rows, not on waiting ones.
    */
   private dueAmong(groups: Statement): Statement {
     const { name } = this;

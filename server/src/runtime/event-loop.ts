@@ -10,10 +10,7 @@ export const nextTurn = (): Promise<void> =>
     setImmediate(resolve);
   });
 
-/**
- * Says when a loop has worked long enough, and lets the site's own requests in between. SQLite's driver
- * answers within the same turn of the event loop: ten thousand statements would be one long stop.
- */
+/** Ends a long loop's turn for the site's requests: SQLite's driver answers in the same turn of the event loop. */
 export class TimeSlice {
   private since = performance.now();
 
@@ -55,7 +52,7 @@ export const inTurns = async <T>(
 interface Passes {
   /** Runs in a context of its own, not in that of the caller that wakes it. */
   detached: (pass: () => Promise<void>) => Promise<void>;
-  /** Does what there is to do, and leaves off where it is told to. */
+  /** Works through the pending work, and pauses on request. */
   pass: (isStopped: () => boolean) => Promise<void>;
   /** Called with the error of a pass; its rest is done when it is woken again, or was meanwhile. */
   failed: (error: unknown) => void;
@@ -99,7 +96,7 @@ interface GatheringOptions {
   limit?: number;
   /** Gives the work a context of its own; by default it has the first caller's. */
   detached?: (start: () => void) => void;
-  /** True if an error is that of a whole batch; else each of the batch is worked on alone. */
+  /** True if an error concerns the whole batch; otherwise each input is worked on separately. */
   isShared?: (error: unknown) => boolean;
 }
 
@@ -110,10 +107,9 @@ interface Gathered<In, Out> {
 }
 
 /**
- * Gathers what comes one by one and works on it together: what comes in one turn of the event loop, and
- * what comes while others are worked on. Nobody waits for company.
+ * Gathers inputs of one turn of the event loop, and those that come during work, into batches; none waits for others.
  * @param work gives the outputs in the order of the batch, or none
- * @returns a function that resolves with the output of that one, or rejects with what was thrown
+ * @returns a function that resolves with the output of its input, or rejects with the error of the work
  */
 export const createGathering = <In, Out = void>(
   work: (batch: readonly In[]) => Promise<readonly Out[] | void>,
@@ -152,6 +148,16 @@ export const createGathering = <In, Out = void>(
     });
 };
 
+/** Runs tasks by the clock, each by its rule in the notation of cron. */
+export const byClock = (
+  { cron }: Core.Strapi,
+  tasks: Readonly<Record<string, readonly [rule: string, task: () => unknown]>>
+): void => {
+  for (const [name, [rule, task]] of Object.entries(tasks)) {
+    cron.add({ [name]: { task: async () => void (await task()), options: { rule } } });
+  }
+};
+
 const LOOK_EVERY_MS = 20;
 
 /** Calls `start` once the whole site has started, with its hooks. @returns what ends the wait */
@@ -180,11 +186,7 @@ export class Signal {
     return this.given;
   }
 
-  /**
-   * Waits until it was given more often than `seen`, but no longer than that: a signal that came
-   * between a look and the wait is not missed.
-   * @returns whether it was
-   */
+  /** Waits for more signals than `seen`, up to a time; signals between a look and the wait count. True if signalled. */
   since(seen: number, milliseconds: number): Promise<boolean> {
     if (this.given !== seen) return Promise.resolve(true);
     return new Promise((resolve) => {
@@ -209,7 +211,7 @@ export const stopWithin = async (milliseconds: number, ending: Promise<void>): P
 
 const IDLE_LOOK_MS = 10;
 
-/** Waits until nothing is under way any more. Keeps no process alive. */
+/** Waits until nothing is under way. Keeps no process alive. */
 export const whenIdle = async (isBusy: () => boolean): Promise<void> => {
   while (isBusy()) await sleep(IDLE_LOOK_MS, undefined, { ref: false });
 };

@@ -3,10 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { errorText } from './text';
 
-/**
- * Packages that a site installs only for some of its options, with their supported versions. They are
- * no optional peers: npm would refuse the plugin next to a version that the site has for something else.
- */
+/** Packages for some options, with supported versions. As optional peers, npm would refuse other installed versions. */
 const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6] } as const satisfies Record<
   string,
   readonly number[]
@@ -14,13 +11,10 @@ const SUPPORTED = { bullmq: [5, 6], ioredis: [5, 6] } as const satisfies Record<
 
 export type OptionalPackage = keyof typeof SUPPORTED;
 
-/**
- * From the site's folder, where a site installs them: the plugin may stand elsewhere, as one that is
- * linked, and find another version or none. No bundler reads such a name.
- */
+/** From the site's folder, where sites install them; a linked plugin may find others. Bundlers ignore dynamic names. */
 const fromSite = (): NodeJS.Require => createRequire(path.resolve('package.json'));
 
-/** The package as the site has it. @throws where it has none */
+/** The installed package. @throws if it is not installed */
 export const loadInstalled = (name: OptionalPackage): unknown => fromSite()(name);
 
 const isMissing = (error: unknown): boolean =>
@@ -28,7 +22,7 @@ const isMissing = (error: unknown): boolean =>
     String((error as { code?: unknown } | null)?.code)
   );
 
-/** The version that the site has; null if it cannot be told. */
+/** The installed version; null if unknown. */
 const installedVersion = (name: OptionalPackage): string | null => {
   try {
     const manifest = fs.readFileSync(fromSite().resolve(`${name}/package.json`), 'utf8');
@@ -38,7 +32,7 @@ const installedVersion = (name: OptionalPackage): string | null => {
   }
 };
 
-/** The fault of a package's version; null: none, or it cannot be told. */
+/** The fault of a package's version; null if it is supported or unknown. */
 export const versionFault = (
   name: OptionalPackage,
   version: string | null = installedVersion(name)
@@ -55,10 +49,8 @@ export const installCommand = (names: readonly OptionalPackage[], exact: boolean
 };
 
 /**
- * Loads packages that an option of the site needs.
- * @param option what needs them, such as `scheduler.engine is "bullmq"`
- * @throws Error that says what was found, what is supported and what to install; the host then refuses
- * to boot.
+ * Loads packages for an `option`, such as `scheduler.engine is "bullmq"`.
+ * @throws Error that says what was found, what is supported and what to install; the host then refuses to boot.
  */
 export const loadOptional = async (
   option: string,

@@ -18,7 +18,7 @@ export const codeOf = ({ code, values }: CodedRefusal): CodedRefusal => ({
   ...(values && { values }),
 });
 
-/** The answer of a function that does not do what it was asked: an endpoint says it with 409, or 503. */
+/** The result of a function that refuses a request; endpoints answer it with 409 or 503. */
 export class Refused {
   readonly refusal: Refusal;
 

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Core } from '@strapi/strapi';
 
 const LONGEST = 200;
@@ -13,10 +14,7 @@ const withoutQuotes = (error: Error): string =>
     ? 'what was read is not well-formed'
     : error.message.replace(/,? but the final value was:[\s\S]*$/, '');
 
-/**
- * The loggable part of an error: its name, its code and a capped message of one line, without
- * credentials. Never a driver's text, which holds the statement with its values.
- */
+/** Name, code and a capped line of an error without credentials; no driver's text, which holds a statement's values. */
 export const errorText = (error: unknown): string => {
   if (!(error instanceof Error)) return oneLine(String(error));
   if (isDatabaseError(error)) return `${error.name}: ${describeDatabaseError(error)}`;
@@ -68,6 +66,10 @@ export const jsonIn = (text: string): unknown => {
   }
 };
 
+/** SHA-256 in hex digits. */
+export const digestOf = (content: string | Buffer): string =>
+  createHash('sha256').update(content).digest('hex');
+
 const cellOf = (value: string): string =>
   /[",\r\n]/.test(value) ? `"${value.replace(/"/g, '""')}"` : value;
 
@@ -75,8 +77,12 @@ const cellOf = (value: string): string =>
 export const csvLine = (cells: readonly (string | number)[]): string =>
   `${cells.map((cell) => cellOf(String(cell))).join(',')}\r\n`;
 
-/** A text as no spreadsheet takes it for a formula: one that begins like it gets an apostrophe in front. */
-export const noFormula = (text: string): string => (/^[=+\-@\t\r]/.test(text) ? `'${text}` : text);
+/**
+ * A text as no spreadsheet takes it for a formula: one that begins like it gets an apostrophe in front. So does one that
+ * has apostrophes there already, because the reader of imports removes one.
+ */
+export const noFormula = (text: string): string =>
+  /^'*[=+\-@\t\r\n＝＋－＠]/.test(text) ? `'${text}` : text;
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -98,17 +104,11 @@ const PAIR = new RegExp(
 const USERINFO = /(?<![a-z0-9+.-])([a-z0-9+.-]+:\/\/)[^/?#\s]+@/gi;
 /** A scheme of the header Authorization, wherever it stands. */
 const SCHEME = /\b(bearer|basic)(\s+)[\w.~+/=-]{6,}/gi;
-/**
- * Credentials that can be told by their shape: a JWT, and the prefixes of well-known issuers. A seeming
- * JWT ends where another one begins: else each would be followed to the end.
- */
+/** Credentials of known shapes: JWTs, and prefixes of known issuers. A JWT ends at the next one, to stay linear. */
 const SHAPES =
   /\beyJ(?:(?!-eyJ)[\w-]){5,}\.[\w-]{5,}(?:\.[\w-]*)?|\b(?:whsec_|sk_(?:live|test)_|rk_(?:live|test)_|xox[abeprs]-|gh[opusr]_|github_pat_|glpat-|pos_secret_)[\w+/=-]+/g;
 
-/**
- * Takes credentials out of text that is shown or logged: tokens in URLs, schemes, known shapes. In time
- * linear to the text: no expression here goes over a run of characters once for each place in it.
- */
+/** Redacts credentials in shown or logged text: tokens in URLs, schemes, known shapes. Linear in the text's length. */
 export const redactText = (text: string): string =>
   text
     .replace(USERINFO, `$1${REDACTED}@`)
@@ -181,10 +181,7 @@ export const framesOf = (error: Error): string =>
     .filter((line) => /^\s+at /.test(line))
     .join('\n');
 
-/**
- * Takes the statement and its values out of a driver's error, in place: thrown through somebody else's
- * write it ends in the host's log. Its name, its codes and the names of the schema stay.
- */
+/** Removes statement and values from a driver's error, in place, as another write may log it; names and codes stay. */
 export const dropStatement = (error: unknown): void => {
   if (!isDatabaseError(error)) return;
   const message = describeDatabaseError(error);
@@ -198,15 +195,21 @@ export const dropStatement = (error: unknown): void => {
 };
 
 /**
- * Writes a line of the level `debug`; null if the host's log leaves that level out:
- * `` debugLog(app)?.(`webhook ${id} …`) `` then builds no text. A line has the plugin's own ids, states,
- * causes and times; never a body, an address, a secret, a person, or an id that a till gave.
+ * Writes a `debug` line; null if the log omits that level, so `` debugLog(app)?.(`webhook ${id} …`) `` builds no text.
+ * Lines have the plugin's ids, states, causes and times; never a body, address, secret, person, or an id that a till
+ * gave.
  */
 export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): ((line: string) => void) | null =>
   // A site may give its log levels of its own, and then there may be no `debug`.
   log.isDebugEnabled?.() === true ? (line) => void log.debug(`switchboard: ${line}`) : null;
 
-/** A line for each of many; `lineOf` is called only where the level is on. */
+/** For a `catch`: logs what could not be done, and why. */
+export const logFailure =
+  ({ log }: Pick<Core.Strapi, 'log'>, what: string, level: 'error' | 'warn' | 'debug' = 'error') =>
+  (error: unknown): void =>
+    void log[level](`switchboard: ${what}: ${errorText(error)}`);
+
+/** A line for each of many; `lineOf` is called only if the level is on. */
 export const debugEach = <T>(
   site: Pick<Core.Strapi, 'log'>,
   items: Iterable<T>,

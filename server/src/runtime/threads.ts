@@ -18,7 +18,7 @@ interface Batch<In> {
 /** A thread's message: answers in the order in which the pieces ended. */
 type Answers<Out> = (readonly [number, Out])[];
 
-/** A thread. After it has died the next piece of work starts another one. */
+/** A thread. After a crash the next piece of work starts a new one. */
 class Thread<In, Out> {
   private worker: Worker | null;
   private isEnded = false;
@@ -95,23 +95,18 @@ export class Threads<In, Out> {
     this.threads = Array.from({ length: count }, () => new Thread<In, Out>(options));
   }
 
-  /** Does a piece of work in the idlest thread. @returns null if the thread died: nobody knows how far it came */
+  /** Does a piece of work in the least busy thread. @returns null if the thread crashed: its progress is unknown */
   run(one: In): Promise<Out | null> {
     const [idlest] = [...this.threads].sort((a, b) => a.underWay.size - b.underWay.size);
     return idlest?.run(one) ?? Promise.resolve(null);
   }
 
-  /** Ends the threads, whatever is under way. */
   end(): void {
     for (const thread of this.threads) thread.end();
   }
 }
 
-/**
- * Within a thread: does what it is given.
- * @param work never rejects
- * @param settle takes new settings
- */
+/** Within a thread: does what it is given by `work`, which never rejects, and gives `settle` new settings. */
 export const serveThread = <In, Out>(
   work: (one: In) => Promise<Out>,
   settle: (settings: unknown) => void
@@ -149,10 +144,7 @@ interface Waiting<In, Out> {
   done: (answer: Out | typeof UNBEGUN) => void;
 }
 
-/**
- * Within a thread: keeps pieces of work that were handed over before they may begin, so that the next one need not be
- * asked for. Gives back what has waited too long or is stale by then, and what waits in a lane in which one has failed.
- */
+/** In a thread: keeps the next work at hand; returns what waited too long, is stale, or is of a lane that failed. */
 export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private readonly underWay = new Map<number, number>();
   private waiting: Waiting<In, Out>[] = [];
@@ -160,10 +152,7 @@ export class Lanes<In extends Laned, Out extends { ok: boolean }> {
   private timer: NodeJS.Timeout | undefined;
   private expiresAt = Number.POSITIVE_INFINITY;
 
-  /**
-   * @param atOnce how much may be under way at once
-   * @param work never rejects
-   */
+  /** @param atOnce maximum of concurrent work @param work never rejects */
   constructor(
     private readonly atOnce: number,
     private readonly work: (one: In) => Promise<Out>,

@@ -13,10 +13,7 @@ const pooled = (size: number): Buffer => {
   return POOL.subarray(used - size, used);
 };
 
-/**
- * A UUID version 7 (RFC 9562): its first 48 bits are the time, so ids made together stay together in an index.
- * @param at epoch milliseconds.
- */
+/** A UUID version 7 (RFC 9562), by `at` in epoch milliseconds; ids of one time stay together in an index. */
 export const uuidV7 = (at: number, random: (size: number) => Buffer = pooled): string => {
   const bytes = Buffer.allocUnsafe(16);
   random(10).copy(bytes, 6);

@@ -9,10 +9,7 @@ const RETRY_AFTER_ERROR_MS = 1000;
 const LONG_LOOK_MS = 50;
 const LONGEST_REST_MS = 250;
 
-/**
- * Looks for due groups of one kind: when somebody announces work, when the next known work is due,
- * and every `pollMs` while work waits. A group that is announced by name is worked on at once.
- */
+/** Looks for due groups of a kind: when announced (named ones at once) or due, and every `pollMs` while work waits. */
 export class Loop {
   private readonly looks: BackgroundWork;
   private stopped = false;
@@ -34,7 +31,7 @@ export class Loop {
       failed: (error) => {
         // The host may have closed the database by then.
         if (this.stopped) return;
-        logFault(`${name}: looking for work failed`, error);
+        logFault(`${name}: polling for work failed`, error);
         this.sleepUntil(handler.now() + RETRY_AFTER_ERROR_MS);
       },
     });
@@ -49,7 +46,7 @@ export class Loop {
   stop(): Promise<void> {
     this.stopped = true;
     clearTimeout(this.timer);
-    // A look that the database does not answer keeps nobody from stopping.
+    // A look that hangs in the database does not delay the stop.
     void this.looks.stop();
     return this.handler.stop();
   }
@@ -100,9 +97,8 @@ export class Loop {
 }
 
 /**
- * The engine within the site's own process: timers and the stores' own due times. Any number of nodes may
- * run it at the same time, because the store leases the rows.
- * @param detached gives a look an asynchronous context of its own, outside of what announced it
+ * The in-process engine: timers and the stores' due times. Any number of nodes may run it, as the store leases rows.
+ * @param detached gives a look its own asynchronous context, outside of the announcer's
  */
 export const createEmbeddedScheduler = (log: WorkerLog, detached: Detached): Scheduler => {
   const loops = new Map<string, Loop>();

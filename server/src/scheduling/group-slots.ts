@@ -17,15 +17,15 @@ interface Group<L> {
   tookMs: number | null;
 }
 
-/** Rows are claimed ahead for so long, in milliseconds: quick ones would be used up before the next claim. */
+/** Rows are claimed ahead for this many milliseconds: quick ones would run out before the next claim. */
 const AHEAD_MS = 50;
 /** Rows that are handed over before there is a slot for them, times what may run at once. */
 const MOST_HANDED = 2;
 /** A group of which one row takes less is quick, in milliseconds. */
 const QUICK_MS = 40;
 /**
- * Quick rows that may wait for a slot, times what may run at once. Each claim passes over all that is leased
- * and not recorded yet, so few large ones cost less; a kill delays all that is claimed.
+ * Quick rows that may wait, per slot. A claim passes over all leases, so few large ones cost less; a kill delays all
+ * claimed.
  */
 const MOST_AHEAD = 4;
 /** How much the latest row counts towards how long one takes. */
@@ -41,7 +41,7 @@ export interface SlotOptions {
   handsOver?: () => boolean;
 }
 
-/** How many rows so many slots serve while others are claimed. */
+/** How many rows a number of slots serves while others are claimed. */
 const servedBy = (slots: number, tookMs: number) => (slots * AHEAD_MS) / Math.max(tookMs, 1);
 
 const averaged = (before: number | null, tookMs: number): number =>
@@ -49,10 +49,7 @@ const averaged = (before: number | null, tookMs: number): number =>
 
 const byDue = (a: Lease, b: Lease): number => a.dueAt - b.dueAt || a.id - b.id;
 
-/**
- * Decides what runs. A cap for the node, a cap for each group, and a smaller one for a group that fails:
- * a dead receiver holds a slot for the whole deadline, and a handful of them must not hold them all.
- */
+/** Decides what runs, by caps for node and group; less for dead receivers, which hold slots for the whole deadline. */
 export class GroupSlots<L extends Lease> {
   private readonly groups = new Map<number, Group<L>>();
   /** Groups with a row that waits and a free slot, in turn. */
@@ -74,8 +71,8 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * True if more rows should be claimed now: a slot is free for them, or enough may be claimed to be
-   * worth a statement, and few groups wait for a slot, for other due rows would wait as well.
+   * True if more rows should be claimed: a slot is free, or enough fit to be worth a statement, and few groups wait for
+   * a slot, which other due rows would also need.
    */
   get wantsRows(): boolean {
     const isFull = this.running >= this.nodeCap;
@@ -102,7 +99,7 @@ export class GroupSlots<L extends Lease> {
     return group;
   }
 
-  /** How many rows to hand over beyond so many slots. */
+  /** How many rows to hand over beyond a number of slots. */
   private handedOver(slots: number, tookMs: number | null): number {
     if (!this.options.handsOver?.() || tookMs === null) return 0;
     return Math.min(Math.floor(servedBy(slots, tookMs)), MOST_HANDED * this.nodeCap);
@@ -141,16 +138,13 @@ export class GroupSlots<L extends Lease> {
     this.reserved += rows;
   }
 
-  /**
-   * How many rows of a group to claim: for its free slots and some ahead, none while enough wait.
-   * @param planned rows that are about to be claimed of other groups
-   */
+  /** How many rows to claim for a group: for free slots and some ahead. `planned`: about to be claimed elsewhere. */
   roomFor(id: number, planned = 0): number {
     const group = this.of(id);
     const inAdvance = this.aheadOf(group);
     const isEnough = group.waiting.length >= Math.max(group.limit, inAdvance) / 2;
     if (group.waiting.length > 0 && isEnough) return 0;
-    // If many rows wait already, of whatever group, none is added but for slots that are free.
+    // If many rows of any groups wait already, only free slots are filled.
     const most = inAdvance > group.cap ? MOST_AHEAD * this.nodeCap : this.nodeCap;
     const ahead = this.waiting + planned < most ? inAdvance : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
@@ -216,8 +210,8 @@ export class GroupSlots<L extends Lease> {
   }
 
   /**
-   * @param healthy what the row said about its group; null: nothing, it was not worked on
-   * @param tookMs how long it held its slot, or waited for one, where that says something about the next ones
+   * @param healthy what the row says about its group; null: nothing, it was not worked on
+   * @param tookMs time in a slot, or waiting for one, if it predicts later rows
    */
   finish(id: number, healthy: boolean | null, tookMs?: number): void {
     const group = this.of(id);

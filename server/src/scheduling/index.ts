@@ -4,9 +4,9 @@ import { createEmbeddedScheduler } from './embedded-scheduler';
 import type { Scheduler } from './types';
 
 /**
- * The scheduler of the site's engine. To be called at boot, outside any request: what is looked at is
- * then no part of a write's transaction.
- * @throws Error that says what to install if the packages of the site's engine are missing
+ * The scheduler of the configured engine. Create it at boot, outside requests, so that looks join no write's
+ * transaction.
+ * @throws Error that says what to install if the engine's packages are missing
  */
 export const createScheduler = async (
   app: Pick<App, 'detached' | 'log' | 'options' | 'site'>

@@ -2,15 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isInfrastructureFault } from '../database/retry';
 
 const RECORD_AT_ONCE = 200;
-/** So many are worth a commit of their own where no more are under way. */
+/** This many are worth a commit of their own if no more are under way. */
 const WORTHWHILE = 50;
 const FULL = 1000;
 /** If an outcome waits longer, rows that are claimed meanwhile would lose their leases before they are recorded. */
 const LAG_MS = 2000;
-/**
- * The least time between two recordings: a busy node pays one commit, the most expensive part of a row,
- * for all outcomes of that time. The first outcome after a pause is recorded at once.
- */
+/** Least time between recordings: a commit is the most expensive part. The first after a pause is recorded at once. */
 const GATHER_MS = 50;
 /** If recording takes long, as much time passes before the next one, up to this: that reduces the load. */
 const LONGEST_REST_MS = 100;
@@ -30,7 +27,7 @@ interface RecorderOptions<Outcome> {
   /** How long outcomes are kept while the database is away, in milliseconds; for ever by default. */
   keepMs?: number;
   logFault(what: string, error: unknown): void;
-  /** Everything is recorded; whether somebody was told meanwhile that the recorder was full. */
+  /** Called once everything is recorded; `wasFull`: the recorder was reported full meanwhile. */
   onDone(wasFull: boolean): void;
   /** Milliseconds of a clock that only goes forward. */
   now?: () => number;
@@ -76,7 +73,7 @@ export class Recorder<Outcome> {
     return this.recording || this.backlog.length > 0;
   }
 
-  /** So much waits, or for so long, that no more work should be started; `onDone` tells when it may. */
+  /** True if so much waits, or waits so long, that no more work should start; `onDone` reports when it may. */
   isFull(): boolean {
     const { backlog } = this;
     const oldest = backlog[0]?.since ?? Number.POSITIVE_INFINITY;
@@ -103,8 +100,8 @@ export class Recorder<Outcome> {
   }
 
   /**
-   * While the database is away the outcomes are kept and tried again: to forget them would be to send again what receivers
-   * have. An outcome that cannot be recorded for another reason keeps its lease and comes back by itself: at least once.
+   * While the database is unreachable, outcomes are kept and retried, because losing them would send deliveries twice.
+   * On other errors an outcome's lease expires and it is redone: at least once.
    */
   private async recordBatch(batch: readonly Outcome[]): Promise<void> {
     const { name, keepMs = Number.POSITIVE_INFINITY, logFault, record } = this.options;

@@ -10,21 +10,21 @@ import type { CappedWorkStore, GroupHandler, WorkerOptions } from './types';
 const GROUPS_AT_ONCE = 32;
 /** So few groups may fill all there is room for; of more, each gets its share. */
 const FEW_GROUPS = 4;
-/** How long a busy worker makes way for somebody who is being answered, and then does not; milliseconds. */
+/** How long a busy worker yields to requests in progress before it continues; milliseconds. */
 const MAKES_WAY_MS = 15;
 const FAILED_AGAIN_MS = 1000;
 /** Claims of groups that are made each by itself, at once: each may hold a connection for a while. */
 const MAX_SEPARATE = 2;
 
-/** An outcome, as far as it says something about its group. */
+/** The part of an outcome that concerns its group. */
 interface Judgement {
   /** It speaks for its group: a failing group gets fewer slots until it recovers. */
   healthy: boolean;
-  /** Its group asks to go slower, where it is unhealthy. */
+  /** If it is unhealthy: its group asks for fewer attempts. */
   slows?: boolean;
   /** Other work waits for it to be recorded. */
   awaited?: boolean;
-  /** How long it held its slot, in milliseconds, where it may have been handed over before it had one. */
+  /** How long it held its slot, in milliseconds, if it may have been handed over before it had one. */
   tookMs?: number;
 }
 
@@ -37,7 +37,7 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   concurrency: number;
   /** The limit of one group: on this node, and with turns on all nodes together. */
   concurrencyPerGroup: number;
-  /** A group that is claimed of before others: somebody waits for it. */
+  /** A group that is claimed before others, because a user waits for it. */
   first?: number;
   /** How often leases of what waits and of what is under way are prolonged, in milliseconds. */
   renewMs: number;
@@ -46,18 +46,15 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
   startsATurn(): number;
   isAnswering?(): boolean;
-  /**
-   * Does one piece of work. `null`: nothing to record, it is left to its lease.
-   * @param atOnce how many of its group may be under way at once now
-   */
+  /** Does one piece of work; null: nothing to record, its lease ends. `atOnce`: maximum of its group now. */
   perform(lease: L, atOnce: number): Promise<Outcome | null>;
   judge(outcome: Outcome): Judgement;
   /**
-   * Records outcomes. Called with what has gathered since the last call, and again with the same
-   * where the database was away: what a lost lease or an earlier call settled must change nothing.
+   * Records the outcomes since the last call. After a database fault it is called with the same again, so lost leases
+   * and outcomes settled by an earlier call must change nothing.
    */
   record(outcomes: readonly Outcome[]): Promise<void>;
-  /** When groups are due, where that is not what the store says. */
+  /** When groups are due, if it differs from the store's due times. */
   dueTimes?(): Promise<ReadonlyMap<number, number>>;
   /** Ends concurrent work, once all outcomes are recorded. */
   onStop?(): Promise<void>;
@@ -68,17 +65,15 @@ const NEVER = Number.POSITIVE_INFINITY;
 interface HeldLease {
   /** When it was prolonged last, on a clock that only goes forward; `NEVER`: it is not to be. */
   renewedAt: number;
-  /** It holds no slot any more: its outcome is to be recorded. */
+  /** Its slot is free; its outcome is not recorded yet. */
   isDone: boolean;
 }
 
 /**
- * Claims due rows of groups, performs them side by side within the caps, and records the outcomes in
- * batches. One instance a kind of work.
- *
- * Groups of which more may be due stand in a row. Whenever there is room, the first of them are claimed
- * of in one statement, each for its share; one that has more goes to the end of the row. Leases are
- * prolonged until their outcomes are recorded, so that rows of a killed process are soon somebody else's.
+ * Claims due rows, performs them concurrently within caps, and records outcomes in batches. One instance a kind of
+ * work. Groups that may have more due rows form a queue. When there is room, one statement claims a share for each of
+ * the first ones; a group with more goes to the end. Leases are renewed until outcomes are recorded, so other processes
+ * soon take over the rows of a killed one.
  */
 export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   readonly pollMs: number;
@@ -185,11 +180,9 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   /**
-   * Keeps room for rows that a write is about to queue under leases for this worker: nobody claims them,
-   * and nobody reads them back.
+   * Reserves slots for rows that a write queues under leases of this worker: no claim, no reading back.
    * @param groups of the rows, in their order
-   * @returns for which of them there is room, and a function that takes them once they are committed;
-   * without rows it gives the room back
+   * @returns which rows have room, and a function that takes them after the commit; without rows it frees the room
    */
   keepRoom(groups: readonly number[]): { isKept: boolean[]; take: (leases: L[]) => void } {
     const { concurrency, detached } = this.options;
@@ -234,10 +227,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.filling = false;
   }
 
-  /**
-   * How much is to be claimed of which groups together. A claim that may take a while runs concurrently,
-   * for rows leased with it would wait for it.
-   */
+  /** How much to claim of which groups together. Slow claims run concurrently: leased rows would wait for them. */
   private plan(): GroupRoom[] {
     const { separate, more, slots } = this;
     const { first = -1 } = this.options;
@@ -298,10 +288,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     }
   }
 
-  /**
-   * One call at a time, for a database may take longer than the time between two. Leases that cannot be
-   * renewed now are tried again while there is something left of them.
-   */
+  /** One call at a time: a database may be slower than the interval. Failed renewals are retried while leases last. */
   private async renew(): Promise<void> {
     const { name, renewMs, store } = this.options;
     if (this.isRenewing) return;
@@ -336,7 +323,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     }
   }
 
-  /** Performs one piece of work that holds a slot, and goes on with its group. */
+  /** Performs one piece of work that holds a slot, then continues with its group. */
   private async run(lease: L): Promise<void> {
     const { announce, name, perform } = this.options;
     const since = performance.now();
@@ -348,7 +335,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       if (outcome !== null) judged = this.note(lease, outcome);
     } catch (error) {
       this.logFault(`${name}: row ${lease.id} could not be worked on`, error);
-      // A database that is away says nothing about the group.
+      // An unreachable database does not count against the group.
       if (!isInfrastructureFault(error)) judged = { healthy: false };
     }
     const { healthy = null, tookMs = performance.now() - since } = judged;
@@ -366,7 +353,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     this.fill();
   }
 
-  /** Hands an outcome over to be recorded. @returns what it says about its group */
+  /** Passes an outcome to the recorder. @returns its judgement of the group */
   private note(lease: L, outcome: Outcome): Judgement {
     const judged = this.options.judge(outcome);
     const { awaited, healthy, slows } = judged;
@@ -388,14 +375,14 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
     }
   }
 
-  /** True while much is under way and somebody waits for this process to answer. */
+  /** True while much is under way and requests wait for this process. */
   private isInTheWay(): boolean {
     const isBusy = this.slots.busy >= this.options.concurrency / 2;
     const isDue = !this.stopping && performance.now() >= this.makesWayFrom;
     return isBusy && isDue && (this.options.isAnswering?.() ?? false);
   }
 
-  /** Waits while it is in somebody's way, half of the time at most. */
+  /** Yields to waiting requests, for half of the time at most. */
   private async makeWay(): Promise<void> {
     const until = performance.now() + MAKES_WAY_MS;
     while (this.isInTheWay()) {
@@ -415,9 +402,9 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   /**
-   * Starts what is claimed and has a slot, a few pieces a turn of the event loop, so that the site's own
-   * requests are served in between. Goes on until nothing more can start: what waited until too little
-   * of its lease was left gives its slot back at once, and nobody else would offer it to the next one.
+   * Starts claimed rows that have a slot, a few each turn of the event loop, so the site's requests are served between.
+   * Continues until none can start: rows whose lease is nearly over free their slot at once, and nothing else would
+   * offer it.
    */
   private startSome(): void {
     const late: L[] = [];

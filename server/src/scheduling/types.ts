@@ -1,15 +1,12 @@
 import type { GroupRoom, Lease } from '../queue/queue';
 import type { CappedClaim, LeaseCap } from '../queue/limited-queue';
 
-/**
- * Which group of waiting work is served where and when. The scheduler knows kinds, groups and times
- * and nothing of how work is stored; the stores know rows and nothing of when they are looked at.
- */
+/** Decides which group is served where and when: it knows kinds, groups and times, and stores know rows. */
 export interface Scheduler {
   /**
-   * Says that work of a kind may be waiting from that time on (epoch milliseconds of the handler's
-   * clock); of one group, or of any (`null`). For the moment after a commit: cheap, never throws,
-   * never waits. A lost announcement only costs time: every engine also asks the handler for due times.
+   * Announces that work of a kind may be due from a time on (epoch milliseconds of the handler's clock), of one group
+   * or any (`null`). For after a commit: cheap, never throws, never waits. Losing it only costs time: engines also read
+   * due times.
    */
   announce(kind: string, group: number | null, at: number): void;
   /** Serves a kind of work from now on, on this node. */
@@ -25,21 +22,17 @@ export interface Scheduler {
 export interface GroupHandler {
   /** Ask for due times at least this often while work waits, in milliseconds. */
   readonly pollMs: number;
-  /** Now, by the clock that due times go by: epoch milliseconds. */
+  /** Now, by the clock of due times; epoch milliseconds. */
   now(): number;
   /** When each group's next work is due; groups with nothing to do are absent. */
   dueTimes(): Promise<ReadonlyMap<number, number>>;
-  /**
-   * Works on groups whose work is due, the one first that has waited longest, or that were announced
-   * by name. Announces by itself when to look at them again, apart from due times.
-   */
+  /** Works on due groups, longest waiting first, or on those named; announces when to look at them again. */
   work(groups: readonly number[]): Promise<void>;
   /** How many groups may have a turn at once on this node, and how many nodes one group. */
   readonly turns: { groups: number; nodes: number };
   /**
-   * Works on a group for a while, if an engine shares groups with other nodes, and at the same time as
-   * other groups: until nothing of it is due, nothing more fits, or the turn is over. Work that it began
-   * may go on after that. A slot worker leaves its turns to the engine.
+   * Works on a group for a while, if an engine shares groups with other nodes: until nothing is due or fits, or the
+   * turn is over. Started work may go on afterwards; a slot worker leaves turns to the engine.
    * @returns when the group should have a turn again; null: nothing of it is due now.
    */
   takeTurn?(group: number, turn: Turn): Promise<number | null>;
@@ -47,7 +40,7 @@ export interface GroupHandler {
   stop(): Promise<void>;
 }
 
-/** A turn of one group on this node, where an engine shares groups with other nodes. */
+/** A turn of one group on this node, for engines that share groups with other nodes. */
 export interface Turn {
   /** True if it has lasted long enough: other groups wait. */
   isOver(): boolean;
@@ -57,11 +50,11 @@ export interface Turn {
 
 /** A group's own limits, in addition to the worker's caps. */
 export interface GroupLimits {
-  /** How many of it may be under way at once; as of any group where it has none. */
+  /** How many of it may be under way at once; without it, the limit of any group. */
   cap?: number | null;
   /** false: rows are claimed for slots that are free, and none in advance. */
   ahead?: boolean;
-  /** true: a claim of it may take a while, so it is made by itself and keeps no other group waiting. */
+  /** true: its claims may be slow, so they run separately and delay no other group. */
   separate?: boolean;
 }
 
@@ -69,9 +62,9 @@ export interface GroupLimits {
 export interface WorkStore<L extends Lease> {
   now(): number;
   dueTimes(): Promise<ReadonlyMap<number, number>>;
-  /** Leases due rows, so many of each group, those that have been due longest and in that order. */
+  /** Leases due rows, up to a number per group, longest due first. */
   claim(rooms: readonly GroupRoom[]): Promise<L[]>;
-  /** Gives leased rows back unworked: due as they were before, held by nobody. */
+  /** Releases the leases of unprocessed rows, which keep their due times. */
   release(leases: readonly L[]): Promise<void>;
 }
 
@@ -94,10 +87,7 @@ export interface WorkerOptions<L extends Lease> {
   /** How much of the claim's lease must be left for work to be started, in milliseconds. */
   reserveMs: number;
   pollMs: number;
-  /**
-   * Says to the scheduler that more of a group, or of any (`null`), can be worked on now, or from a
-   * time on, epoch milliseconds of the store's clock.
-   */
+  /** Announces work of a group, or of any (`null`), now or from a time (epoch milliseconds, store's clock). */
   announce(group: number | null, at?: number): void;
   /** Called with the claimed rows, before any of them starts. */
   onClaimed?(leases: readonly L[]): void;

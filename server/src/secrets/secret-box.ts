@@ -15,10 +15,7 @@ const host = ({ strapi }: Pick<App, 'strapi'>) =>
 export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>
   Boolean(strapi.config.get('admin.secrets.encryptionKey'));
 
-/**
- * Encrypts a secret for storage with the host's key.
- * @throws ApplicationError (400) that says which line to add if the site has no key.
- */
+/** Encrypts a secret with the host's key; throws ApplicationError (400) with the line to add if there is none. */
 export const seal = ({ strapi }: Pick<App, 'strapi'>, secret: string): string => {
   const sealed = hasEncryptionKey({ strapi }) ? host({ strapi }).encrypt(secret) : null;
   if (sealed === null) {
@@ -41,15 +38,12 @@ export const unseal = ({ strapi }: Pick<App, 'strapi'>, sealed: string): string 
 };
 
 /** So many secrets are kept open at once, and none for longer. */
-const KEPT = 1000;
-const KEPT_MS = 1000;
+const KEPT = 10_000;
+const KEPT_MS = 10_000;
 
 const kept = (): Slot<Map<string, string | null>> => ({});
 
-/**
- * `unseal` for those who need the same secrets again and again: to open one costs more than to sign with it.
- * They are known by what they are sealed as, so one that was rotated is another one.
- */
+/** Cached `unseal`, because opening a secret costs more than signing. Keyed by sealed text, so rotation misses. */
 export const unsealOften = (app: App, sealed: string): string | null => {
   const slot = app.part(kept);
   const known = slot.value?.get(sealed);

@@ -12,7 +12,7 @@ import type { Page } from '../../../shared/contracts/webhooks';
 import { firstOrNotFound } from '../database/retry';
 import { type PageRequest, readPage } from '../http/pagination';
 import { fieldError } from '../http/validation';
-import { isoTime } from '../runtime/text';
+import { digestOf, isoTime } from '../runtime/text';
 import { refusal } from '../runtime/refusal';
 import { getPublisher } from '../webhooks/publish';
 import { Ledger, type LedgerLine, stockChangeEvents } from './ledger';
@@ -21,7 +21,6 @@ import { itemFromInput } from './items';
 import { locationFromInput, locationSummary, readLocations } from './locations';
 import {
   type Big,
-  digestOf,
   type DocumentRow,
   DOCUMENTS_TABLE,
   type ItemRow,
@@ -38,7 +37,7 @@ import type { Db, Tx } from '../database/db';
 
 type LineRow = MovementRow & { item_id: Big; sku: string; item_name: string | null };
 
-/** The time that a client gives, or now. @throws ValidationError (400) where it lies ahead */
+/** The time that a client gives, or now. @throws ValidationError (400) if it is in the future */
 const timeOf = (occurredAt: number | undefined): number => {
   const now = Date.now();
   if (occurredAt !== undefined && occurredAt > now) {
@@ -159,10 +158,7 @@ abstract class Documents<Shown> {
   }
 }
 
-/**
- * Orders a count by hand among counts of the very same time: after all that tills sent, whose `seq`
- * is their event's id, and among those by hand as they were made.
- */
+/** Orders manual counts at equal times: after all of tills, whose `seq` is an event id, then in order of creation. */
 const BY_HAND = 2_147_483_648;
 const NEXT_DOCUMENT = 2_147_483_647;
 
@@ -234,13 +230,14 @@ export const changeOfOne = async (
   return { place, at, lines: [{ item, quantity: quantity ?? counted, note: reason ?? null }] };
 };
 
-/** Counts by hand; docs/tills.md#counting-by-hand. */
+/** Counts by hand; docs/shop.md#counts. */
 export class StocktakesService extends Documents<Stocktake> {
   protected readonly kind = 'stocktake';
   protected readonly name = 'Stocktake';
 
   /**
-   * One count of many items, dated when counting began. A preview says what each level is and would be, and stores nothing.
+   * One count of many items, dated when counting began. A preview returns current and future levels, and stores
+   * nothing.
    * @throws ValidationError (400) that names the field
    */
   async stocktake(input: StocktakeInput, madeBy: string | null): Promise<Stocktake> {
@@ -320,14 +317,13 @@ export class StocktakesService extends Documents<Stocktake> {
   }
 }
 
-/** Stock that goes from one location to another; docs/tills.md#moving-stock. */
+/** Stock that goes from one location to another; docs/shop.md#transfers. */
 export class StockTransfersService extends Documents<Transfer> {
   protected readonly kind = 'transfer';
   protected readonly name = 'Transfer';
 
   /**
-   * Takes from one location and gives to the other, both in one transaction, once for each
-   * `external_id`: the same again is answered with what is there, as `duplicate`.
+   * Moves goods between locations in one transaction, once per `external_id`: a repetition is answered as `duplicate`.
    * @throws ValidationError (400) that names the field
    */
   transfer(input: TransferInput, madeBy: string | null): Promise<Transfer> {

@@ -4,8 +4,8 @@ import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { findInChunks, inChunks } from '../database/written-rows';
 import { withTransientRetry } from '../database/retry';
-import { TimeSlice } from '../runtime/event-loop';
-import { errorText } from '../runtime/text';
+import { byClock, TimeSlice } from '../runtime/event-loop';
+import { logFailure } from '../runtime/text';
 import { findProductFacts, type ProductFacts } from './products';
 import {
   type Big,
@@ -27,9 +27,8 @@ import {
 } from './tables';
 
 /**
- * An epoch begins when a process gives its first number. A database that was restored from a backup gives
- * numbers again that it has given before, to other changes, but in epochs that nobody has a cursor of. So
- * a cursor names its epoch, and is good up to where that ended.
+ * An epoch begins with a process's first number. A restored database gives numbers again, to other changes, but in
+ * epochs without cursors. So a cursor names its epoch, and is valid up to its end.
  */
 
 const KEPT = 500;
@@ -37,10 +36,7 @@ const NONE = '0'.repeat(8);
 
 const epochs = (db: Db) => db.table(EPOCHS_TABLE);
 
-/**
- * Begins an epoch, in a transaction in which nobody else gives numbers. Old epochs are forgotten: their cursors start over.
- * @param number  the last that was given
- */
+/** Begins an epoch after `number`, the last given; needs exclusive numbering. Cursors of deleted epochs start over. */
 const beginEpoch = async (tx: Tx, number: number): Promise<void> => {
   await epochs(tx).insert({ token: randomBytes(4).toString('hex'), number });
   const old: number[] = await epochs(tx).orderBy('id', 'desc').offset(KEPT).limit(KEPT).pluck('id');
@@ -54,7 +50,7 @@ const currentEpoch = async (app: App): Promise<string> => {
   return row?.token ?? NONE;
 };
 
-/** True if this database has given a number in an epoch: else its past is another one. */
+/** True if this database has given a number in an epoch; otherwise the cursor is from another history. */
 const wasGiven = async (app: App, number: number, token: string): Promise<boolean> => {
   const db = await app.db.current();
   const after = epochs(db).orderBy('id');
@@ -81,9 +77,8 @@ const waiting = (db: Db): Knex.QueryBuilder =>
   db.table(CHANGES_TABLE).select('id', 'item_id').orderBy('id');
 
 /**
- * Numbers old articles before the items that they became: a till that looks goods up by their barcode
- * must not lose the new one with the old.
- * @returns the last number that was given
+ * Numbers old articles before the items that replaced them: a till that searches by barcode must not delete the new one
+ * with the old. Returns the last number given.
  */
 const numberRetired = async (tx: Tx, before: number): Promise<number> => {
   const retired = () => tx.table(RETIRED_SKUS_TABLE);
@@ -120,13 +115,7 @@ const giveNumbers = (app: App) =>
       number: before + index + 1,
       numbered_at: numberedAt,
     }));
-    for (const some of inChunks(rows)) {
-      await tx
-        .table(CATALOGUE_TABLE)
-        .insert(some)
-        .onConflict('item_id')
-        .merge(['number', 'numbered_at']);
-    }
+    await tx.insert(CATALOGUE_TABLE, rows, { unique: ['item_id'], then: 'replace' });
     const last = before + items.length;
     await head(tx).update({ number: last });
     const ids = changes.map(({ id }) => id);
@@ -135,8 +124,8 @@ const giveNumbers = (app: App) =>
   });
 
 /**
- * Numbers items whose change was committed, a bounded part of them. Numbers follow the commits by which
- * they are given: a change that was long in its transaction gets one that nobody has read past.
+ * Numbers a bounded part of the committed changes. Numbers follow the commits that give them: a change that was long in
+ * its transaction gets one that no reader has passed.
  */
 const numberChanges = async (app: App): ReturnType<typeof giveNumbers> => {
   const db = await app.db.current();
@@ -189,10 +178,7 @@ const quantitiesOf = async (db: Db, items: readonly number[], locations: readonl
 /** An article that has another SKU now. Its GTIN is the new one's. */
 const GONE = { gtin: null, name: null, price: null, currency: null, deleted: true } as const;
 
-/**
- * Items that were changed after a number, in the order of their latest changes, each once and as it is
- * now. An item that changes meanwhile gets a larger number and comes again.
- */
+/** Items changed after a number, by latest change, each once and current; a concurrent change makes it come again. */
 export const readCatalogue = async (app: App, { after, limit, locations }: CatalogueQuery) => {
   const numbered = await numberChanges(app);
   const db = await app.db.current();
@@ -202,7 +188,7 @@ export const readCatalogue = async (app: App, { after, limit, locations }: Catal
     after.number <= numbered.last &&
     (await wasGiven(app, after.number, after.epoch));
   const from = isOurs ? after.number : 0;
-  // Up to what was given before both are read: else one of them would be ahead of the other.
+  // Reads up to the last number given before both reads; otherwise one of them would be ahead of the other.
   const numbers = (tableName: string): Knex.QueryBuilder =>
     db
       .table(tableName)
@@ -253,36 +239,27 @@ export const readCatalogue = async (app: App, { after, limit, locations }: Catal
 export const keepNumbering = (app: App): void => {
   if (!app.options.pos.process) return;
   const numberAll = async (): Promise<void> => {
-    try {
-      const slice = new TimeSlice();
-      while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
-    } catch (error) {
-      app.log.debug(`switchboard: changes of items were not numbered: ${errorText(error)}`);
-    }
+    const slice = new TimeSlice();
+    while ((await numberChanges(app)).more) if (slice.isOver()) await slice.next();
   };
-  const task = () => app.detached(numberAll);
-  app.strapi.cron.add({ switchboardCatalogue: { task, options: { rule: '30 * * * * *' } } });
+  const failed = logFailure(app, 'changes of items were not numbered', 'debug');
+  const task = () => app.detached(() => numberAll().catch(failed));
+  byClock(app.strapi, { switchboardCatalogue: ['30 * * * * *', task] });
 };
 
 /**
- * Marks items whose entry in the catalogue changes, in the transaction that changes them: without its commit no till
- * gets it, and with it one always does (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
+ * Marks items whose catalogue entry changes, in the same transaction, so that tills get it exactly if it commits
+ * (docs/decisions/0021-catalogue-numbers-are-given-after-the-commit.md).
  */
 export const markChanged = async (db: Db, items: readonly number[]): Promise<void> => {
   const rows = [...new Set(items)].map((item) => ({ item_id: item }));
   await db.insert(CHANGES_TABLE, rows);
 };
 
-/**
- * Records that an article has another SKU from now on: clients that keep the old one learn that it is
- * deleted. In the transaction that renames the item and marks it as changed.
- */
+/** Records an item's old SKU, so that clients delete it. In the transaction that renames the item and marks it. */
 export const retireSku = async (db: Db, sku: string): Promise<void> => {
-  await db
-    .table(RETIRED_SKUS_TABLE)
-    .insert({ sku, sku_digest: skuDigest(sku), number: null })
-    .onConflict('sku_digest')
-    .merge(['number']);
+  const retired = { sku, sku_digest: skuDigest(sku), number: null };
+  await db.insert(RETIRED_SKUS_TABLE, [retired], { unique: ['sku_digest'], then: 'replace' });
 };
 
 export const claimSkus = async (db: Db, skus: readonly string[]): Promise<void> => {

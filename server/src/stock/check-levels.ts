@@ -3,7 +3,7 @@ import { countOf, withTransientRetry } from '../database/retry';
 import { ImportTracker, readJob } from '../imports/jobs';
 import { giveWay, NO_ROWS } from '../imports/file-import';
 import type { ImportWatch } from '../public';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { foldInDatabase, repairLevels } from './ledger';
 import { lockMappedItems } from './products';
 import type { LevelState } from './rules/fold';
@@ -61,14 +61,11 @@ const describe = async (app: App, findings: readonly Finding[]): Promise<Rebuild
 
 export interface RebuildOptions {
   mend?: boolean;
-  /** Is told after each batch, in turn: how many levels were in it, and which of them differ. */
+  /** Called after each batch, one at a time, with the number of levels and those that differ. */
   onBatch?(levels: number, differences: readonly RebuildDifference[]): Promise<void>;
 }
 
-/**
- * Works every level out from the ledger and reports where the stored one differs; there should be no
- * difference, ever. A few levels at a time, each batch in a short transaction.
- */
+/** Recomputes levels from the ledger and reports differences, of which there should be none; in short transactions. */
 export const rebuildLevels = async (
   app: App,
   { mend = false, onBatch }: RebuildOptions = {}
@@ -113,8 +110,8 @@ const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<vo
 };
 
 /**
- * Begins to compare every level with the sum of its movements, and resolves while that goes on; how
- * it gets on and what it lists is read as of an import (docs/tills.md#checking-all-levels).
+ * Starts to compare every level with its movements and resolves at once; progress is read like an import's
+ * (docs/shop.md#check-stock-levels).
  */
 export const startLevelCheck = async (
   app: App,
@@ -129,12 +126,10 @@ export const startLevelCheck = async (
       await checkAll(app, mend, tracker);
       await tracker.finish();
     } catch (error) {
-      app.log.error(`switchboard: the check ${job.id} ended early: ${errorText(error)}`);
+      logFailure(app, `the check ${job.id} ended early`)(error);
       await tracker.fail(error);
     }
   };
-  work().catch((error: unknown) => {
-    app.log.error(`switchboard: the check ${job.id} is not written down: ${errorText(error)}`);
-  });
+  work().catch(logFailure(app, `the check ${job.id} is not written down`));
   return { ...job, levels };
 };

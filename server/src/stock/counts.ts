@@ -5,7 +5,7 @@ import { foldInDatabase, lockLevels, type Place, placeKey, placeOf, readLevels }
 import { lockMappedItems } from './products';
 import { type Big, type LevelRow, LEVELS_TABLE, TRIAL_COUNTS_TABLE } from './tables';
 
-/** Which counts were accepted, so that older ones are stale; docs/contract-pos.md#order. */
+/** Which counts were accepted, so that older ones are stale; docs/contract-pos.md#the-rule-of-stock. */
 
 /** A count of an item at a location, at its effective time. */
 export type AcceptedCount = Place & { at: number };
@@ -76,10 +76,10 @@ export class CountJudge {
   ) {}
 
   /**
-   * Judges a count by the newest that were accepted of what its lines count, by effective times: an older
-   * line is stale, one of the very same time is a correction. Only if every line is stale it is refused:
-   * it must not be sent again then, and fresh lines would be lost. Else older ones after it are stale.
-   * @param lines `place` is null if nobody can have counted it yet: no item, no place
+   * Judges a count by the newest accepted ones of the same places, by effective time: older lines are stale, equal
+   * times are corrections. Refused only if every line is stale: the till must not resend it then, and fresh lines would
+   * be lost.
+   * @param lines `place` is null if it cannot have been counted yet: no item, no place
    */
   judge<Line extends { place: Place | null }>(
     time: number,
@@ -118,9 +118,8 @@ export class CountJudge {
 }
 
 /**
- * Locks the levels of what is counted, so that counts can be judged one after the other and no other
- * node accepts a newer one meanwhile. Without places it asks the database nothing.
- * @param lock false if nothing is going to be accepted: then counts may be judged, not saved
+ * Locks the levels of counted places, so that counts are judged one by one and no node accepts a newer one meanwhile.
+ * @param lock false if nothing will be accepted: counts may be judged, not saved
  */
 export const openCountJudge = async (
   tx: Tx,
@@ -134,9 +133,9 @@ export const openCountJudge = async (
 };
 
 /**
- * Counts that were accepted turn out to be of something else: they make nothing stale any more. Once a
- * newer one was accepted, older ones stay stale.
- * @param accepted  reads, once the levels are locked, others that are not in the ledger yet
+ * Withdraws accepted counts that are of something else: they make nothing stale any more. Counts older than a newer
+ * accepted one stay stale.
+ * @param accepted reads, once the levels are locked, others that are not in the ledger yet
  */
 export const withdrawCounts = async (
   tx: Tx,

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { ITEM_TEXT_COLUMNS } from '../../../shared/contracts/imports';
 import type { ItemImportReport } from '../../../shared/contracts/stock';
 import { withTransientRetry } from '../database/retry';
-import { fieldError } from '../http/validation';
+import { fieldError, judgeInput } from '../http/validation';
 import { FileImport, type FileRow, giveWay, rowFault, throughFaults } from '../imports/file-import';
 import { columnName, decimalOf, readColumns } from '../imports/read-csv';
 import type { ImportRun } from '../public';
@@ -69,10 +69,8 @@ export const readItemRow = (
   if (SHORTENED.test(String(input.gtin))) {
     return refused(`gtin: ${String(input.gtin)} must be given with all its digits`);
   }
-  const { error } = createItemInput.safeParse({ ...input, opening });
-  if (!error) return { row: { ...input, opening } as ItemRowInput };
-  const issues = error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  return refused(issues.join('; '));
+  const { problems } = judgeInput(createItemInput, { ...input, opening });
+  return problems ? refused(problems) : { row: { ...input, opening } as ItemRowInput };
 };
 
 const BATCH = 50;
@@ -183,9 +181,8 @@ class ItemImport extends FileImport<ItemColumn, ItemRowInput, Issue> {
 }
 
 /**
- * Imports items from a CSV file (UTF-8; comma, semicolon or tab). A row whose `sku` is known changes
- * that item, and brings it back where it was archived; what a row leaves empty stays as it is. Rows
- * go in batches, each a transaction of its own; a bad row costs its neighbours nothing.
+ * Imports items from a CSV file (UTF-8; comma, semicolon or tab). A row with a known `sku` changes that item and
+ * restores an archived one; empty cells change nothing. Each batch is a transaction; a bad row fails only itself.
  * @throws ValidationError if the header is wrong; nothing has been imported then
  */
 export const importItems = (

@@ -106,7 +106,7 @@ export const adjustInput = z
       wrong('is required', 'required');
     }
     if (input.quantity !== undefined && input.counted !== undefined) {
-      wrong('cannot stand beside counted', 'invalid');
+      wrong('cannot be combined with counted', 'invalid');
     }
   });
 

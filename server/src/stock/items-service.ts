@@ -74,7 +74,7 @@ const checkNames = async (
 export class ItemsService {
   constructor(private readonly app: App) {}
 
-  /** Without those that are archived, or these alone. */
+  /** Without archived ones, or only archived ones. */
   async listItems({ search, archived, ...request }: ItemsQuery): Promise<Page<Item>> {
     const db = await this.app.db.current();
     const query = items(db);
@@ -91,7 +91,7 @@ export class ItemsService {
   /** Lines that wait for the item apply by themselves. */
   createItem({ sku, gtin = null, name = null, low_at, opening }: CreateItem): Promise<Item> {
     return this.app.db.unique(async (tx) => {
-      // A product of the site's own has its number as the opening, unless another one is given.
+      // An item of the site's own product opens with its quantity, unless another one is given.
       const [product] = mappingOf(this.app)?.quantity
         ? await findProducts(tx, this.app, [sku], [], { lock: true })
         : [];
@@ -128,7 +128,7 @@ export class ItemsService {
     });
   }
 
-  /** Brings an archived item back where it says so; lines that wait for it apply by themselves. */
+  /** Restores an archived item if requested; lines that wait for it apply by themselves. */
   updateItem(id: number, { sku, gtin, name, low_at, archived }: UpdateItem): Promise<Item> {
     return this.app.db.unique(async (tx) => {
       if (sku !== undefined && mappingOf(this.app)?.quantity) {

@@ -3,11 +3,12 @@ import type { Db, Tx } from '../database/db';
 import { findInChunks } from '../database/written-rows';
 import { fieldError, LARGEST_ID } from '../http/validation';
 import { refusal } from '../runtime/refusal';
+import { digestOf } from '../runtime/text';
 import { claimSkus, markChanged } from './catalogue';
 import { openLevels } from './ledger';
 import { defaultLocation } from './locations';
 import { findProducts, fullGtin, isSameGtin, type Product, wholePieces } from './products';
-import { digestOf, type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
+import { type ItemRow, ITEMS_TABLE, skuDigest } from './tables';
 
 /** GTIN-8, -12, -13 and -14 of one article differ in leading zeros only. */
 export const gtinDigest = (gtin: string): string =>
@@ -30,10 +31,7 @@ export const newItem = ({
   return { ...named, ...columns, created_at: at, updated_at: at };
 };
 
-/**
- * The item that a client names by id or by SKU, archived ones too.
- * @throws ValidationError (400) that names the field if there is no such item
- */
+/** The item, archived or not, with an id or SKU; throws ValidationError (400) naming the field if none has it. */
 export const itemFromInput = async (
   db: Db,
   named: number | string,
@@ -60,15 +58,12 @@ const rowsByDigest = (db: Db, column: 'sku_digest' | 'gtin_digest', digests: rea
     db.table(ITEMS_TABLE).select('*').whereIn(column, some).whereNull('archived_at')
   );
 
-/**
- * An item for a product of the site's own, with what the site says it has as the opening.
- * @returns null if the item was archived: its product does not bring it back
- */
+/** Creates an item for a product, with its quantity as opening; null: an archived item, which stays archived. */
 const adopt = async (db: Tx, product: Product): Promise<number | null> => {
   const { sku, gtin, quantity } = product;
   const made = newItem({ sku, gtin: fullGtin(gtin), name: null, low_at: 0 });
   await db.table(ITEMS_TABLE).insert(made).onConflict('sku_digest').ignore();
-  // Somebody else may have made it since this transaction began to read.
+  // Another writer may have created it since this transaction's first read.
   const item = (await db.latest(
     db.table(ITEMS_TABLE).where({ sku_digest: made.sku_digest }).first()
   )) as unknown as ItemRow;
@@ -108,10 +103,9 @@ export interface FoundItems {
 }
 
 /**
- * Looks items up for many lines at once.
- * @param products  what becomes of the site's own products that are named and have no item yet:
- *   `leave` them, `adopt` them (an item is made of each), or, in test mode, which leaves nothing
- *   behind, have them `stand in` for the item that they would become
+ * Looks up items for many lines at once.
+ * @param products handling of named products without an item: `leave` them, `adopt` them (creates items), or, in test
+ * mode, which stores nothing, let them `stand in` for their future item
  */
 export const lookUpItems = async (
   db: Tx,
@@ -141,8 +135,7 @@ export const lookUpItems = async (
   const unknown = products === 'leave' ? [] : names.filter((name) => lookup(name) === null);
   if (unknown.length === 0) return { lookup, products: standIns };
   const adopting = products === 'adopt';
-  // Locked: a number that is written meanwhile is neither missed by the opening nor taken twice. All
-  // that are named, so that they are locked in one order.
+  // Locked, so that the opening neither misses a concurrent write nor counts it twice; all at once, in one order.
   const found = await findProducts(db, app, skus, gtins, { lock: adopting });
   if (found.length > 0 && adopting) await load();
   const digests = adopting ? [] : found.map(({ sku }) => skuDigest(sku));
@@ -172,10 +165,7 @@ type Listener = (names: readonly ItemName[]) => Promise<void>;
 
 const listeners = (): Listener[] => [];
 
-/**
- * Registers a listener for items that were created or renamed, called in the transaction that did it. The
- * stock knows nothing of tills; features whose lines wait for items register here.
- */
+/** Registers a listener for created or renamed items, in that transaction: stock must not depend on tills. */
 export const onItemsKnown = (app: App, listener: Listener): void => {
   app.part(listeners).push(listener);
 };

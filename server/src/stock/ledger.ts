@@ -83,10 +83,7 @@ export const openLevels = async (tx: Tx, openings: readonly LevelOpening[]): Pro
   await tx.insert(LEVELS_TABLE, rows, { unique: ['item_id', 'location_id'], then: 'ignore' });
 };
 
-/**
- * Makes the levels that are missing, locks all of these places until the transaction ends, and returns them by
- * `placeKey`. Always in the order of item and location, so that two transactions never wait for each other in a circle.
- */
+/** Locks these places by item and location, which prevents deadlocks; creates missing levels. Returns by `placeKey`. */
 export const lockLevels = async (tx: Tx, places: readonly Place[]) => {
   const locked = await readLevels(tx, places, { lock: true });
   const missing = distinct(places).filter((place) => !locked.has(placeKey(place)));
@@ -96,7 +93,7 @@ export const lockLevels = async (tx: Tx, places: readonly Place[]) => {
   return readLevels(tx, places, { lock: true });
 };
 
-/** A level whose quantity is another one than before the transaction. */
+/** A level whose quantity the transaction has changed. */
 export type LevelChange = Place & Record<'levelId' | 'before' | 'after', number>;
 
 /** One change a level, in the order in which the levels first changed; none if it is as before. */
@@ -109,7 +106,7 @@ export const mergeChanges = (changes: readonly LevelChange[]): LevelChange[] => 
   return [...merged.values()].filter(({ before, after }) => before !== after);
 };
 
-/** The lines of a level that are no counts and touch the shelf, whatever counts cover. */
+/** Movements of a level that change it, without counts, and whether or not a count covers them. */
 export const moving = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
   query.whereNot({ type: 'count' }).andWhere((any) => {
     any.whereNull('reason').orWhereNotIn('reason', [...STANDING_REASONS]);
@@ -134,8 +131,8 @@ export const lastCountOf = async (db: Db, levelId: number): Promise<MovementRow 
 };
 
 /**
- * The fold of `rules/fold.ts`, asked of the database, so that a million movements cost no memory.
- * @param level  locked by the transaction; what was committed before the lock is seen, on MySQL too
+ * `rules/fold.ts` in SQL, so that a million movements cost no memory.
+ * @param level locked by the transaction; commits before the lock are seen, on MySQL too
  */
 export const foldInDatabase = async (
   db: Db,
@@ -218,11 +215,10 @@ const sumPending = (level: Held, time: number): number =>
   );
 
 /**
- * This file is the only writer of levels and movements (docs/tills.md#the-rule-of-stock); `counts.ts` marks for it which
- * counts were accepted. Entries are worked out in memory while the levels are locked, and written together by `flush`.
- * @param simulate  works everything out and writes nothing: for test-mode records. It neither locks
- *   levels nor makes them.
- * @param openingOf  what a level starts from that is not there, where it is not made
+ * The only writer of levels and movements (docs/contract-pos.md#the-rule-of-stock); `counts.ts` marks accepted counts for it.
+ * Entries are computed in memory under level locks; `flush` writes them together.
+ * @param simulate computes but writes nothing, for test mode: neither locks nor creates levels
+ * @param openingOf the start of a missing level that is not created
  */
 export class Ledger {
   private readonly levels = new Map<string, Held>();
@@ -239,10 +235,7 @@ export class Ledger {
     } = {}
   ) {}
 
-  /**
-   * Locks the levels of these places; every place must be locked before it is written to. Changes that
-   * the site has written into a mapped product past the ledger become an adjustment here.
-   */
+  /** Locks levels, which writing requires. Product changes of the site past the ledger become adjustments here. */
   async lock(places: readonly Place[]): Promise<void> {
     const wanted = places.filter((place) => !this.levels.has(placeKey(place)));
     if (wanted.length === 0) return;
@@ -308,10 +301,7 @@ export class Ledger {
     });
   }
 
-  /**
-   * Writes everything and follows through to mapped products. The caller publishes the changes
-   * (`stockChangeEvents`), in the same transaction.
-   */
+  /** Writes all lines and updates mapped products. The caller publishes (`stockChangeEvents`) in this transaction. */
   async flush(): Promise<LevelChange[]> {
     if (this.options.simulate || this.pending.length === 0) return [];
     const touched = [...this.levels.values()].filter(({ lines }) => lines.length > 0);
@@ -465,10 +455,7 @@ const undoOnLevel = async (tx: Tx, level: LevelRow, counts: readonly CountToUndo
   return changes;
 };
 
-/**
- * Takes counts back: their lines stay in the ledger, marked, and no level starts from them any more. The
- * resulting change of the level is a line of its own, so that the effects still add up to it.
- */
+/** Undoes counts: they stay, marked, and start no level. A line of its own has the change, so effects still add up. */
 export const undoCounts = async (tx: Tx, app: App, counts: readonly CountToUndo[]) => {
   if (counts.length === 0) return [];
   // Numbers that the site wrote into their products meanwhile are neither lost nor counted.
@@ -545,15 +532,15 @@ const STOCK_EVENTS: EventMap = {
   'stock.changed': {
     label: 'Stock changed',
     group: GROUP,
-    description:
-      'A level is another one than before. Movements that are applied together are one event.',
+    description: 'A stock level changed. Movements that are applied together send one event.',
     schema: levelSchema,
     example,
   },
   'stock.low': {
-    label: 'Stock is low',
+    label: 'Stock low',
     group: GROUP,
-    description: 'A level fell to the item’s threshold (0 where none is set) or below it.',
+    description:
+      'A stock level fell to the item’s threshold or below it. The default threshold is 0.',
     schema: levelSchema,
     example: { ...example, quantity: 0, previous_quantity: 2, low_at: 0 },
   },
@@ -600,9 +587,10 @@ export const stockChangeEvents = async (tx: Tx, app: App, changes: readonly Leve
     };
     const lowAt = Number(marked.get(Number(levelId))?.low_at ?? item.low_at ?? 0);
     const events: EventToPublish[] = [];
-    if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data });
+    const subject = { type: 'item', id: String(item.id), label: item.sku } as const;
+    if (heard.has('stock.changed')) events.push({ event: 'stock.changed', data, subject });
     if (heard.has('stock.low') && after <= lowAt && before > lowAt) {
-      events.push({ event: 'stock.low', data: { ...data, low_at: lowAt } });
+      events.push({ event: 'stock.low', data: { ...data, low_at: lowAt }, subject });
     }
     return events;
   });

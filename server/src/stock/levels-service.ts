@@ -53,6 +53,9 @@ const joined = (db: Db): Knex.QueryBuilder =>
     .select('l.*', 'i.sku', 'i.gtin', 'i.name')
     .select('p.code as location_code', 'p.name as location_name');
 
+/** By when they took effect: a till may report hours later. */
+const LATEST_FIRST = ['at', 'id'].map((column) => ({ column, order: 'desc' }));
+
 /** Levels, their movements, and the owner's own adjustments. Unknown ids: NotFoundError (404). */
 export class LevelsService {
   constructor(private readonly app: App) {}
@@ -76,13 +79,13 @@ export class LevelsService {
     return this.one({ 'l.id': id });
   }
 
-  /** Newest first; with a `type`, those alone whose sum that term of the explanation is. */
+  /** Newest first; with a `type`, only those that this term of the explanation sums. */
   async movements(levelId: number, { type, reason, rest, ...request }: LevelMovementsQuery) {
     const db = await this.app.db.current();
     const found = db.table(LEVELS_TABLE).where({ id: levelId });
     const level = await firstOrNotFound<LevelRow>(found, 'Level');
     const list = (query: Knex.QueryBuilder) =>
-      readList(db, query.select('*').orderBy('id', 'desc'), request, toMovement);
+      readList(db, query.select('*').orderBy(LATEST_FIRST), request, toMovement);
     if (type === undefined) return list(db.table(MOVEMENTS_TABLE).where({ level_id: levelId }));
     const history = new History(db, level, await lastCountOf(db, level.id));
     const words = type === 'adjustment' ? await history.mostUsedWords() : [];
@@ -146,7 +149,7 @@ const toGridRow = (item: GridItem, levels: readonly JoinedLevel[]): StockGridRow
   };
 };
 
-/** A total is worked out for all items only where they are sorted by it. */
+/** Totals of all items are computed only to sort by them. */
 const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
   const direction = sort.startsWith('-') ? 'desc' : 'asc';
   const by = sort.replace('-', '');
@@ -164,10 +167,7 @@ const order = (db: Db, query: Knex.QueryBuilder, sort: string): void => {
   query.orderBy('i.id', by === 'id' ? direction : 'asc');
 };
 
-/**
- * A page of the shelves as a table: an item a row, with what each of its locations holds. Two questions
- * a page, however many locations there are: its items, and the levels of those.
- */
+/** A page of levels, one item per row with its locations. Two queries per page: items, then their levels. */
 export const listGrid = async (
   app: App,
   { search, sort, low, negative, ...request }: GridQuery
@@ -342,7 +342,7 @@ class History {
     return [...terms.values(), ...(rest.movements > 0 ? [rest] : [])];
   }
 
-  /** Sums by moment, or by parts of the time where there are too many moments. */
+  /** Sums by moment, or by intervals if there are too many moments. */
   private async steps(): Promise<Step[]> {
     const most = POINTS - 1;
     const byMoment: Step[] = await this.moved()
@@ -384,11 +384,7 @@ const isWhole = ({ quantity, terms, series }: LevelExplanation): boolean =>
   terms.reduce((sum, one) => sum + one.quantity, 0) === quantity &&
   series.at(-1)?.quantity === quantity;
 
-/**
- * Why a level is what it is: what it starts from, and everything that moved it since; the terms
- * sum to the quantity (docs/tills.md#why-a-level-is-what-it-is).
- * @throws NotFoundError (404)
- */
+/** Explains a level: its start and all movements since, which sum to it (docs/shop.md#stock). Throws NotFoundError. */
 export const explainLevel = async (app: App, levelId: number): Promise<LevelExplanation> => {
   const read = (lock: boolean) =>
     app.db.transaction(async (tx) => {
@@ -397,7 +393,7 @@ export const explainLevel = async (app: App, levelId: number): Promise<LevelExpl
       const level = await firstOrNotFound<LevelRow>(query, 'Level');
       return new History(tx, level, await lastCountOf(tx, level.id)).explain();
     });
-  // Tills go on selling between two statements: only where they did, the level is held still.
+  // Tills continue to sell between two statements: the level is locked only if they did.
   const explanation = await read(false);
   return isWhole(explanation) ? explanation : read(true);
 };

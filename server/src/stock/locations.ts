@@ -1,7 +1,8 @@
 import type { LocationSummary } from '../../../shared/contracts/stock';
 import { fieldError } from '../http/validation';
-import { digestOf, type LocationRow, LOCATIONS_TABLE } from './tables';
+import { type LocationRow, LOCATIONS_TABLE } from './tables';
 import { type Refusal, refusal } from '../runtime/refusal';
+import { digestOf } from '../runtime/text';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 
@@ -22,17 +23,10 @@ export const ensureDefaultLocation = async (app: App): Promise<void> => {
   const db = await app.db.current();
   if (await defaultLocation(db)) return;
   const at = Date.now();
-  await db
-    .table(LOCATIONS_TABLE)
-    .insert({
-      ...DEFAULT_LOCATION,
-      code_digest: locationDigest(DEFAULT_LOCATION.code),
-      is_default: true,
-      created_at: at,
-      updated_at: at,
-    })
-    .onConflict('code_digest')
-    .ignore();
+  const digest = locationDigest(DEFAULT_LOCATION.code);
+  const times = { created_at: at, updated_at: at };
+  const made = { ...DEFAULT_LOCATION, code_digest: digest, is_default: true, ...times };
+  await db.insert(LOCATIONS_TABLE, [made], { unique: ['code_digest'], then: 'ignore' });
 };
 
 export const readLocations = async (db: Db): Promise<Map<number, LocationRow>> => {

@@ -31,9 +31,8 @@ import type { App } from '../app';
 import type { Tx } from '../database/db';
 
 /**
- * Writes of the site to its own products, in whatever way the host knows of: the stock follows their
- * numbers, items follow their codes, and the catalogue tells both, in the transaction of the write.
- * Changes by SQL past the host are found at the item's next movement (`lockMappedItems`).
+ * Writes of the site to its products, by any means of the host: levels follow quantities, items follow codes, and the
+ * catalogue both, in the same transaction. SQL changes are found at the item's next movement (`lockMappedItems`).
  */
 
 type Data = Record<string, unknown>;
@@ -76,7 +75,7 @@ const lostCodes = async (tx: Tx, app: App, { before, after }: Written): Promise<
 const digestOrNull = (gtin: string | null): string | null =>
   gtinColumns(fullGtin(gtin)).gtin_digest;
 
-/** True if an item has the GTIN of its product from now on. One that somebody gave it by hand stays. */
+/** True if an item takes its product's GTIN from now on. A manually entered one stays. */
 const takesGtin = (item: ItemRow, { gtin }: Product, before: Product | undefined): boolean => {
   if (item.product_gone) return gtin !== null;
   if (!before) return gtin !== null && item.gtin === null;
@@ -117,10 +116,7 @@ const followGtins = async (
   return releaseGtins(tx, learnt);
 };
 
-/**
- * Updates items to the codes of their products. One whose product is called otherwise is renamed, unless
- * the new code is another item's; one whose product is gone is not for sale any more.
- */
+/** Updates items to their products' codes: renamed unless another item has the code; not for sale without a product. */
 const followCodes = async (tx: Tx, app: App, written: Written): Promise<void> => {
   const { before, after } = written;
   const lost = await lostCodes(tx, app, written);
@@ -148,7 +144,7 @@ const followCodes = async (tx: Tx, app: App, written: Written): Promise<void> =>
   await markChanged(tx, [...[...items.values()].map(({ id }) => Number(id)), ...released]);
 };
 
-/** The number that a write has said of a product; null if it has said none. */
+/** The quantity that a write has set for a product; null if none. */
 const numberSaid = (app: App, product: Product, { rows }: Written): number | null => {
   const mapping = mappingOf(app);
   if (!mapping?.quantity) return null;
@@ -159,7 +155,7 @@ const numberSaid = (app: App, product: Product, { rows }: Written): number | nul
   if (changed) return changed.quantity;
   const made = product.rows.filter(({ id, quantity }) => !rows.has(id) && quantity !== null);
   if (known.length > 0) {
-    // A copy of the draft says what the draft says; one in a new language, or of an older reading, nothing.
+    // A copy of the draft repeats its quantity; a new language's, or an older reading's, is ignored.
     const copy = made.find(({ quantity }) => known.some((row) => row.quantity === quantity));
     return copy?.quantity ?? null;
   }
@@ -170,7 +166,7 @@ const numberSaid = (app: App, product: Product, { rows }: Written): number | nul
 };
 
 const REFUSED =
-  'the stock of this product is kept by the tills: adjust it by hand under CRM > Point of sale > Stock';
+  'tills keep the stock of this product; adjust it in the admin panel under CRM > Stock';
 
 /** Takes the numbers of a write into the ledger, and those of the ledger into the products. */
 const followNumbers = async (tx: Tx, app: App, written: Written): Promise<void> => {

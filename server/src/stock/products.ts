@@ -10,8 +10,8 @@ import { defaultLocation } from './locations';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
 
 /**
- * The site's own products, as the `stock` option maps them. A product is a document: its draft, its published version
- * and its languages are rows of one, and count as what the published one in the default language says.
+ * The products of the `stock` option. A product is a document: its draft, published and localized rows count as the
+ * published one in the default language.
  */
 
 type ProductMapping = NonNullable<Options['stock']> & { contentType: UID.ContentType };
@@ -29,7 +29,7 @@ export interface ProductRow {
   isDefault: boolean;
   sku: string | null;
   gtin: string | null;
-  /** null if it says none, or the option names no attribute. */
+  /** null if it is empty, or the option names no attribute. */
   quantity: number | null;
 }
 
@@ -69,7 +69,7 @@ const DIGITS = /^\d{1,14}$/;
 const GTIN = /^\d{8,14}$/;
 const LENGTHS = [8, 12, 13, 14];
 
-/** GTINs of 8, 12, 13 and 14 digits say the same where they differ in leading zeros only. */
+/** GTINs of 8, 12, 13 and 14 digits are equal if they differ in leading zeros only. */
 const gtinKey = (gtin: string): string =>
   DIGITS.test(gtin) ? gtin.replace(/^0+(?=\d)/, '') : gtin;
 
@@ -99,10 +99,7 @@ const numberOrNull = (value: unknown): number | null => {
   return Number.isFinite(number) ? number : null;
 };
 
-/**
- * The rows of some documents, in the order of their ids.
- * @param lock  until the transaction ends. Products are locked before items, and items before levels
- */
+/** Rows of documents by id; `lock` locks them until the transaction ends. Lock order: products, items, levels. */
 export const readProductRows = async (
   db: Db,
   app: App,
@@ -149,9 +146,7 @@ export const readProductRows = async (
   return rows;
 };
 
-/**
- * Products of rows: the row in the default language says what a document is, the published one of it, then the oldest.
- */
+/** The products of rows. The row of the default language decides, then the published one, then the oldest. */
 export const productsOf = (rows: readonly ProductRow[]): Map<string, Product> => {
   const documents = new Map<string, ProductRow[]>();
   for (const row of rows) {
@@ -199,10 +194,7 @@ const productsNamed = async (
   return [...productsOf(await readProductRows(db, app, documents, options)).values()];
 };
 
-/**
- * Products by SKU or GTIN, in the current transaction. SKUs are compared byte for byte. The names in the
- * draft of a published product count once that is published.
- */
+/** Products by SKU (byte for byte) or GTIN, in the current transaction. Draft names count once published. */
 export const findProducts = async (
   db: Db,
   app: App,
@@ -218,9 +210,8 @@ export const findProducts = async (
 };
 
 /**
- * Locks the products that have one of these SKUs, or had it when the transaction began to read; before
- * their items are locked.
- * @returns them by the SKU that they have now
+ * Locks products that have one of these SKUs, or had it at the transaction's first read; before their items are locked.
+ * @returns them by their current SKU
  */
 export const lockProducts = async (tx: Tx, app: App, skus: readonly string[]) => {
   const bySku = new Map<string, Product[]>();
@@ -270,10 +261,7 @@ export const productFieldsText = (app: App): string => {
 
 const PLAIN_DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
-/**
- * A product's price, in major units, as an integer in minor units of its currency; rounded half up. null
- * for what is no price.
- */
+/** A price in major units as an integer in minor units, rounded half up; null if it is not a price. */
 export const toMinorUnits = (value: unknown, currency: string): number | null => {
   if (typeof value !== 'number' && typeof value !== 'string') return null;
   const text = String(value).trim();
@@ -283,10 +271,7 @@ export const toMinorUnits = (value: unknown, currency: string): number | null =>
   return Number.isSafeInteger(minor) ? minor : null;
 };
 
-/**
- * One entry for each SKU, compared byte for byte: of drafts and languages that in the default language,
- * the published one of it, then the oldest.
- */
+/** One entry per SKU (byte for byte), of its drafts and languages: default language, then published, then oldest. */
 const entriesBySku = async (app: App, mapping: ProductMapping, skus: readonly string[]) => {
   const { contentType: uid, sku: field } = mapping;
   const locale = isLocalized(app.strapi, uid) ? await defaultLocale(app.strapi) : null;
@@ -343,10 +328,7 @@ export const linkedProduct = async (app: App, sku: string): Promise<LinkedProduc
 
 const NUMERIC = new Set(['integer', 'biginteger', 'float', 'decimal']);
 
-/**
- * Checks the `stock` option against the site's content types.
- * @throws Error that names the wrong part and what it may be; the host then refuses to boot.
- */
+/** Checks the `stock` option against content types; throws an Error that names what is wrong and stops the boot. */
 export const checkProductMapping = (app: App): void => {
   const mapping = mappingOf(app);
   if (!mapping) return;
@@ -377,10 +359,7 @@ const own = new AsyncLocalStorage<true>();
 
 export const isOwnWrite = (): boolean => own.getStore() === true;
 
-/**
- * Writes a number into the rows of products that have another one, past what looks at the site's own
- * writes. The site's lifecycles see it.
- */
+/** Sets a number in product rows that differ. Own write tracking skips it; the site's lifecycles see it. */
 export const setProductNumbers = async (app: App, rows: readonly ProductRow[], value: number) => {
   const mapping = mappingOf(app);
   const others = rows.flatMap(({ id, quantity }) => (quantity === value ? [] : [id]));
@@ -392,11 +371,9 @@ export const setProductNumbers = async (app: App, rows: readonly ProductRow[], v
 };
 
 /**
- * Locks items whose stock is written through, and their products before them: products, items, levels
- * is the order in which everybody locks. Two transactions must not add up one item's locations at once,
- * because each would miss what the other changed.
- * @returns the items with their products and their totals, all locations together; an item without a level
- * or a product has no total
+ * Locks items whose stock is written to products, and the products first; lock order: products, items, levels.
+ * Concurrent transactions must not sum one item's locations: each would miss the other's change. Returns the items with
+ * products and totals over all locations; no total without a level or product.
  */
 const lockStock = async (tx: Tx, app: App, items: readonly number[]) => {
   const ids = [...new Set(items)].sort((a, b) => a - b);
@@ -428,9 +405,8 @@ const lockStock = async (tx: Tx, app: App, items: readonly number[]) => {
 };
 
 /**
- * Locks items and their products (`lockStock`).
- * @returns what the site wrote into their products past the ledger: the product's quantity less the ledger's,
- * at the default location
+ * Locks items and products (`lockStock`); returns what the site changed past the ledger: the product's quantity less
+ * the ledger's, at the default location.
  */
 export const lockMappedItems = async (
   tx: Tx,
@@ -453,10 +429,7 @@ export const lockMappedItems = async (
   return drifts.map((drift) => ({ ...drift, location }));
 };
 
-/**
- * Writes the quantities of items, all locations together, into the site's own products, in the
- * transaction of the movements. Drafts and languages of one product have the same.
- */
+/** Writes item totals over all locations to products, drafts and languages alike, in the movements' transaction. */
 export const writeThrough = async (tx: Tx, app: App, changed: readonly number[]): Promise<void> => {
   if (!mappingOf(app)?.quantity || changed.length === 0) return;
   for (const { products, total = 0 } of await lockStock(tx, app, changed)) {

@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import type { PlainTable, RowOf } from '../database/tables/plain-tables';
+import { digestOf } from '../runtime/text';
 import type { MovementType } from './rules/fold';
 
 export const ITEMS_TABLE = 'switchboard_items';
@@ -12,9 +12,9 @@ export const DOCUMENTS_TABLE = 'switchboard_stock_documents';
 export type Big = number | string;
 
 /**
- * An archived item (`archived_at`) keeps its levels and movements, and is found by no record.
- * `product_gone`: the site has deleted the product that it is of.
- * Columns named `*_digest` hold `digestOf(…)`: equal only if byte-equal, whatever the collation.
+ * Archived items (`archived_at`) keep levels and movements; no record finds them. `product_gone`: its product was
+ * deleted. `*_digest` columns hold `digestOf(…)`: equal only if byte-equal, whatever the collation. MySQL's equate `A1`
+ * and `a1`, and PostgreSQL may normalise.
  */
 export const itemTable = {
   tableName: ITEMS_TABLE,
@@ -50,8 +50,8 @@ export const locationTable = {
 } satisfies PlainTable;
 
 /**
- * `count_*` is the count that `quantity` starts from (applied); `accepted_count_at` the newest live one
- * that was accepted, queued ones too. `low_at` is the level's own low mark; null: its item's.
+ * `count_*`: the count that `quantity` starts from; `accepted_count_at`: the newest live one, queued ones too.
+ * `low_at`: own low mark; null uses the item's.
  */
 export const levelTable = {
   tableName: LEVELS_TABLE,
@@ -75,10 +75,7 @@ export const levelTable = {
 
 export const TRIAL_COUNTS_TABLE = 'switchboard_pos_trial_counts';
 
-/**
- * The newest count of an item at a location that test mode accepted: it makes older ones stale in test
- * mode alone, so it is in no level.
- */
+/** Test mode's newest accepted count of an item at a location: it makes counts stale in test mode only. */
 export const trialCountTable: PlainTable = {
   tableName: TRIAL_COUNTS_TABLE,
   attributes: {
@@ -90,9 +87,8 @@ export const trialCountTable: PlainTable = {
 };
 
 /**
- * Append-only. `at` is the effective time, `seq` and `line` order counts of the very same time.
- * `document_id` is the transfer or stocktake it belongs to, `made_by` who made it by hand. `undone`
- * is set where a count's line was taken back: no level starts from it any more.
+ * Append-only. `at` is the effective time; `seq` and `line` order counts of equal times. `document_id` is its transfer
+ * or stocktake, `made_by` the user of a manual one. `undone`: a withdrawn count's line, which no level starts from.
  */
 export const movementTable = {
   tableName: MOVEMENTS_TABLE,
@@ -122,10 +118,7 @@ export const movementTable = {
   ],
 } satisfies PlainTable;
 
-/**
- * Transfers and stocktakes that were made by hand; their lines are movements. `location_id` is where a
- * transfer takes from, or what was counted; `external_digest` makes an external id unique.
- */
+/** Transfers and stocktakes by hand; lines are movements. `location_id`: source, or counted place. */
 export const documentTable = {
   tableName: DOCUMENTS_TABLE,
   attributes: {
@@ -154,13 +147,6 @@ export type LevelRow = RowOf<typeof levelTable>;
 
 export type MovementRow = RowOf<typeof movementTable> & { type: MovementType };
 
-/**
- * The key of texts that must be compared byte for byte: a MySQL collation takes `A1` and `a1` for equal,
- * and PostgreSQL may normalise; hex of a hash means the same everywhere.
- */
-export const digestOf = (text: string): string =>
-  createHash('sha256').update(text, 'utf8').digest('hex');
-
 export const skuDigest = (sku: string): string => digestOf(`sku:${sku}`);
 
 export const CHANGES_TABLE = 'switchboard_catalogue_changes';
@@ -169,10 +155,7 @@ export const CATALOGUE_HEAD_TABLE = 'switchboard_catalogue_head';
 export const RETIRED_SKUS_TABLE = 'switchboard_retired_skus';
 export const EPOCHS_TABLE = 'switchboard_catalogue_epochs';
 
-/**
- * Items that a transaction changed and that were not given a number since. A transaction that changes an
- * item only adds here; one that gives numbers removes the rows it has seen, row by row.
- */
+/** Changed items without a number since. Changes only insert; numbering deletes the rows it has seen, one by one. */
 export const changesTable = {
   tableName: CHANGES_TABLE,
   attributes: {
@@ -202,10 +185,7 @@ export const catalogueHeadTable: PlainTable = {
   },
 };
 
-/**
- * SKUs that items had and no item has now: the old article of one that was renamed. `number` is that of
- * the catalogue; null: it waits for one.
- */
+/** Old SKUs of renamed items, which no item has now. `number` is the catalogue's; null: not numbered yet. */
 export const retiredSkusTable = {
   tableName: RETIRED_SKUS_TABLE,
   attributes: {

@@ -1,5 +1,5 @@
 import type { Webhook } from '../../../shared/contracts/webhooks';
-import { errorText, isoTime } from '../runtime/text';
+import { isoTime, logFailure } from '../runtime/text';
 import type { AlarmEvent, WebhookAlarm } from './catalogue';
 import { documentsOf } from '../database/tables/internal-types';
 import { getPublisher } from './publish';
@@ -11,10 +11,7 @@ interface EmailService {
   send(message: { to: string; subject: string; text: string }): Promise<void>;
 }
 
-/**
- * Writes to `webhooks.notifyEmail`, if it is set; does not wait for it and never throws.
- * @param mail `about`, such as `a webhook`, is for the log if it cannot be sent
- */
+/** Mails `webhooks.notifyEmail`, if set; neither waits nor throws. `about`, such as `a webhook`, is for the log. */
 export const mailOwner = (
   app: App,
   { about, subject, text }: Record<'about' | 'subject' | 'text', string>
@@ -22,9 +19,8 @@ export const mailOwner = (
   const to = app.options.webhooks.notifyEmail;
   if (!to) return;
   const email = app.strapi.plugin('email')?.service('email') as EmailService | undefined;
-  email?.send({ to, subject, text }).catch((error: unknown) => {
-    app.log.error(`switchboard: the mail about ${about} could not be sent: ${errorText(error)}`);
-  });
+  const failed = logFailure(app, `the mail about ${about} could not be sent`);
+  email?.send({ to, subject, text }).catch(failed);
 };
 
 export interface Alarm {
@@ -43,16 +39,10 @@ interface JudgedAttempt {
   isAlarm: boolean;
 }
 
-/**
- * A receiver to which nothing but alarms succeeds is not taken for well before that: else two that fail
- * now and then would tell each other of it for ever.
- */
+/** If only alarms succeed at a receiver, it is not healthy before this: two failing ones could alarm for ever. */
 const ALARM_MS = 600_000;
 
-/**
- * The alarm about a webhook after these attempts. Once a spell: the transaction that has locked the row
- * and finds it so reports it.
- */
+/** The alarm about a webhook after these attempts, once per outage, by the transaction that has locked the row. */
 export const alarmOf = (
   alarmedAt: number | null,
   unwellSince: number | null,
@@ -62,7 +52,7 @@ export const alarmOf = (
   if (unwellSince !== null) {
     if (alarmedAt !== null) return null;
     const cause = attempts.findLast(({ ok }) => !ok)?.cause ?? 'unknown';
-    const reason = `Attempts fail since ${isoTime(unwellSince)}: ${cause}.`;
+    const reason = `Attempts have failed since ${isoTime(unwellSince)}: ${cause}.`;
     return { kind: 'failing', reason };
   }
   const isOver = attempts.some(
@@ -74,11 +64,11 @@ export const alarmOf = (
 };
 
 const SAID: Readonly<Record<WebhookAlarm, Record<'what' | 'then', string>>> = {
-  failing: { what: 'fails', then: 'What fails is tried again by the schedule.' },
-  recovered: { what: 'works again', then: 'What had failed is sent by its schedule.' },
+  failing: { what: 'fails', then: 'Failed deliveries are retried on schedule.' },
+  recovered: { what: 'works again', then: 'Waiting deliveries are sent on schedule.' },
   disabled: {
     what: 'was switched off',
-    then: 'Nothing more is sent to it until somebody switches it on again.',
+    then: 'Nothing more is sent to it until you switch it on again.',
   },
 };
 
@@ -89,10 +79,7 @@ export const switchOff = async (app: App, row: WebhookRow, reason: string): Prom
   return { kind: 'disabled', webhook: toWebhook({ ...row, ...changes }), reason };
 };
 
-/**
- * Tells other webhooks, in the transaction in which it was found: so once, on any number of nodes.
- * docs/contract-webhooks.md#being-told
- */
+/** Publishes alarms to other webhooks in the transaction that found them: once. docs/contract-webhooks.md#being-told */
 export const publishAlarms = async (app: App, alarms: readonly Alarm[]): Promise<void> => {
   await getPublisher(app).publish(
     alarms.map(({ kind, webhook: { id, name, url }, reason }) => ({
@@ -108,9 +95,8 @@ export const announceAlarm = (app: App, { kind, webhook, reason }: Alarm): void 
   const level = kind === 'recovered' ? 'info' : 'warn';
   app.log[level](`switchboard: webhook ${webhook.id} (${webhook.name}): ${reason}`);
   const hubEvent = `switchboard.webhook.${kind}`;
-  app.strapi.eventHub.emit(hubEvent, { webhook }).catch((error: unknown) => {
-    app.log.error(`switchboard: a listener of ${hubEvent} failed: ${errorText(error)}`);
-  });
+  const failed = logFailure(app, `a listener of ${hubEvent} failed`);
+  app.strapi.eventHub.emit(hubEvent, { webhook }).catch(failed);
   const { what, then } = SAID[kind];
   const subject = `The webhook "${webhook.name}" ${what}`;
   const text = `${reason}\n\nName: ${webhook.name}\nAddress: ${webhook.url}\n\n${then}`;

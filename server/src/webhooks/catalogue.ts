@@ -1,5 +1,5 @@
 import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
-import type { CatalogueEvent } from '../../../shared/contracts/webhooks';
+import type { CatalogueEvent, EventSummary } from '../../../shared/contracts/webhooks';
 import type { EventMap } from '../hooks';
 
 import type { App } from '../app';
@@ -38,18 +38,18 @@ export type AlarmEvent = `webhook.${WebhookAlarm}`;
 /** Events about the webhooks themselves; none is sent to the one that it is about. */
 export const OPERATIONAL_EVENTS = {
   'webhook.failing': alarm(
-    'Webhook fails',
-    'The first attempt of another webhook after its last success failed.',
-    'Attempts fail since 2026-11-22T12:04:00.000+00:00: http_500.'
+    'Webhook failing',
+    'Another webhook fails for the first time since its last success.',
+    'Attempts have failed since 2026-11-22T12:04:00.000+00:00: http_500.'
   ),
   'webhook.recovered': alarm(
     'Webhook recovered',
-    'An attempt of another webhook succeeded that had failed before.',
+    'Another webhook that was failing succeeds again.',
     'Attempts succeed again.'
   ),
   'webhook.disabled': alarm(
     'Webhook switched off',
-    'Another webhook was switched off, because its deliveries fail.',
+    'Another webhook was switched off because its deliveries fail.',
     'Switched off after 20 failed deliveries in a row.'
   ),
 } satisfies EventMap & Record<AlarmEvent, unknown>;
@@ -63,12 +63,12 @@ export const isEventName = (name: unknown): name is string =>
 
 export const PING = 'ping';
 
-/** The event of a test, which nobody can ask for. */
+/** The event of a test, to which no webhook can subscribe. */
 const PING_DECLARATION: EventMap = {
   [PING]: {
     label: 'Test',
     group: 'Test',
-    description: 'Sent when the owner presses Send a test, or calls the test route.',
+    description: 'A test is sent, on the screen or by the API. It cannot be subscribed to.',
     schema: {
       type: 'object',
       required: ['webhook_id', 'message'],
@@ -106,6 +106,12 @@ export const moduleOff = (
   const module = Object.hasOwn(declared, event) ? declared[event]?.module : undefined;
   return module === undefined || !isModuleId(module) || enabled.has(module) ? null : module;
 };
+
+export const summaryOfEvent = ({
+  schema: _schema,
+  example: _example,
+  ...event
+}: CatalogueEvent): EventSummary => event;
 
 /** Every event that can be chosen now; the answer of `GET /webhooks/events`. */
 export const chooseableEvents = async (app: App): Promise<CatalogueEvent[]> => {

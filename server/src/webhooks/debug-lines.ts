@@ -5,10 +5,7 @@ import type { LoggedAttempt } from './deliveries/attempts';
 import type { NextState } from './rules/delivery-state';
 import type { WebhookRow } from './tables';
 
-/**
- * The log's lines about a delivery at the level `debug`, in the order in which they happen: ids, states,
- * causes and times. docs/operations.md#one-delivery-in-the-log.
- */
+/** A delivery's `debug` log lines, in order: ids, states, causes, times. docs/logs.md#one-delivery-in-the-log */
 
 export const queuedLine = ({ deliveryId, event, isTest, webhook }: NewDelivery): string =>
   `delivery ${deliveryId} queued: ${isTest ? 'a test with ' : ''}${event} for webhook ${webhook}`;
@@ -48,4 +45,4 @@ export const recordedLine = (
 };
 
 export const switchedOffLine = (webhook: { id: number }): string =>
-  `webhook ${webhook.id} switched off: what waits for it stays queued`;
+  `webhook ${webhook.id} switched off: its deliveries stay queued`;

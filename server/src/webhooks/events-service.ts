@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import { isInfrastructureFault } from '../database/retry';
 import { inTurn } from '../database/transactions';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { isEventName } from './catalogue';
 import { eventData, getPublisher } from './publish';
 import { type App, appOf } from '../app';
@@ -10,7 +10,7 @@ import type { EventsService } from '../public';
 const isNamed = (app: App, event: unknown): boolean => {
   if (isEventName(event)) return true;
   app.log.error(
-    `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is no name of an event; not sent`
+    `switchboard: ${JSON.stringify(String(event).slice(0, 80))} is not a valid event name; the event was not sent`
   );
   return false;
 };
@@ -35,7 +35,7 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
     await calls;
     return;
   }
-  // As a whole: a query next to somebody's failed statement would fail with it.
+  // As a whole: a query after a failed statement of the caller would fail with it.
   await inTurn(app.strapi, async () => {
     if ((await publisher.subscribed([event])).size === 0) return;
     // A failure there must not cost the caller the rest of its transaction.
@@ -44,16 +44,14 @@ const sendNow = async (app: App, event: string, given: unknown): Promise<void> =
 };
 
 /**
- * The implementation of `service_crm_webhook`: what fails is logged, and never breaks the write of the caller.
- * @throws only the error that ended the caller's transaction, which has to know
+ * The implementation of `service_crm_webhook`: logs errors, which never break the caller's write.
+ * @throws only the error that ended the caller's transaction
  */
 export const sendForPlugin = async (app: App, event: unknown, data: unknown): Promise<void> => {
   try {
     await sendNow(app, event as string, data);
   } catch (error) {
     if (app.db.inTransaction() && isInfrastructureFault(error)) throw error;
-    app.log.error(
-      `switchboard: the event ${JSON.stringify(event)} of another plugin was not sent: ${errorText(error)}`
-    );
+    logFailure(app, `the event ${JSON.stringify(event)} of another plugin was not sent`)(error);
   }
 };

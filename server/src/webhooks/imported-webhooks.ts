@@ -1,7 +1,7 @@
 import type { Knex } from 'knex';
 import { documentsOf } from '../database/tables/internal-types';
 import { CAME_FROM_ANOTHER_SITE } from '../database/site';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { nextTurn } from '../runtime/event-loop';
 import { getDeliveryChanges } from './deliveries/changes';
 import { repairSubscriptionIndex } from './subscriptions';
@@ -46,7 +46,7 @@ const settle = async (app: App, rows: readonly WebhookRow[]): Promise<void> => {
     const names = strangers.map(({ id, name }) => `${id} ${JSON.stringify(name)}`).join(', ');
     app.log.warn(
       `switchboard: switched off, because they came from another site: webhooks ${names}. Switch on ` +
-        'those that are to send from here.'
+        'the webhooks that should send from this site.'
     );
   }
   await webhooks()
@@ -71,9 +71,9 @@ const settleAll = async (app: App): Promise<void> => {
 const settling = (): Slot<Promise<void>> => ({});
 
 /**
- * Switches off what came from another site, ends what waited with webhooks that an import brought, and indexes
- * them. A transfer may reach a site that runs: so at boot, by the clock, and before somebody looks at webhooks;
- * publishing and sending judge each webhook's stamp by themselves.
+ * Deactivates webhooks from another site, ends deliveries of imported ones and indexes them. A transfer may reach a
+ * running site, so: at boot, periodically, and before webhooks are shown; publishing and sending check each webhook's
+ * stamp.
  */
 export const settleArrivedWebhooks = (app: App): Promise<void> => {
   // A caller within a transaction must not wait for work that waits for the transaction's end.
@@ -84,10 +84,7 @@ export const settleArrivedWebhooks = (app: App): Promise<void> => {
 };
 
 /** Settles by the clock: a failure (the site may be stopping) is tried again. */
-export const settleArrivedWebhooksLater = async (app: App): Promise<void> => {
-  try {
-    await settleArrivedWebhooks(app);
-  } catch (error) {
-    app.log.debug(`switchboard: imported webhooks could not be switched off: ${errorText(error)}`);
-  }
-};
+export const settleArrivedWebhooksLater = (app: App): Promise<void> =>
+  settleArrivedWebhooks(app).catch(
+    logFailure(app, 'imported webhooks could not be switched off', 'debug')
+  );

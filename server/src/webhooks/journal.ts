@@ -16,10 +16,9 @@ export const JOURNAL_TABLE = 'switchboard_journal';
 export const REPLAYS_TABLE = 'switchboard_journal_replays';
 
 /**
- * Each published event, once, with or without subscribers, where `webhooks.journalDays` is not 0. `entry_id` is the id
- * of its envelope in the journal, `frame` and `data` are the rest of it, both as the text that is sent. `webhooks` are
- * the ids of those that were sent it when it was published, as a JSON list, null if nobody was. `number` is its place
- * in the journal, given after the commit; `created_at` is when it happened, epoch milliseconds.
+ * Each published event, once, even without subscribers, if `webhooks.journalDays` is not 0. `entry_id` is its
+ * envelope's id; `frame` and `data` are the rest as sent. `webhooks` is a JSON list of receivers' ids at publication,
+ * or null. `number` is its place, given after the commit; `created_at` is when it happened, epoch milliseconds.
  */
 export const journalTable = {
   tableName: JOURNAL_TABLE,
@@ -90,9 +89,8 @@ const giveNumbers = (app: App): Promise<number> =>
   });
 
 /**
- * Gives numbers to events whose transaction has committed, at most 1,000. Numbers follow the commits by which they are
- * given, not those of the events: an event that was long in its transaction gets a number that nobody has read past.
- * @returns the last number that was given
+ * Numbers up to 1,000 committed events. Numbers follow these commits, not the events': an event of a long transaction
+ * gets one that has not been read past. Returns the last number given.
  */
 const numberEvents = async (app: App): Promise<number> => {
   const db = await app.db.current();
@@ -138,8 +136,7 @@ export const insertEntries = (db: Db, entries: readonly JournalEntry[]): Promise
   );
 
 /**
- * Events after a place of the journal, in the order in which they can be read: an event whose
- * transaction commits late comes late, and none is passed.
+ * Journal events after a place, in readable order: a late commit appears late, and none is skipped.
  * @param after the `last` of the page before; 0 for the beginning
  * @returns envelopes as JSON texts, and the place up to which the reader has now seen everything
  */
@@ -149,7 +146,7 @@ export const readJournal = async (
 ): Promise<{ envelopes: string[]; last: number }> => {
   const given = await numberEvents(app);
   const db = await app.db.current();
-  // A place that nobody was given is one of a database that a backup took the place of.
+  // An unknown place comes from a database that a backup has replaced.
   let last = after > given ? 0 : after;
   const envelopes: string[] = [];
   let characters = 0;
@@ -201,7 +198,7 @@ export interface ReplayRange {
   events: readonly string[] | null;
 }
 
-/** Read together: with their data only where that is looked at. */
+/** How many are read together; their data only if needed. */
 const MATCHED_AT_ONCE = 500;
 const WITH_DATA_AT_ONCE = 20;
 
@@ -243,8 +240,8 @@ export const createHeld = async (app: App): Promise<(event: string) => boolean> 
 };
 
 /**
- * The events of the journal that a webhook, as it is now, asks for and has not had, the oldest first, part by
- * part; without those of a module that is off. @param boundary the id of the newest row that is looked at
+ * Journal events that a webhook now selects and did not get, oldest first, without modules that are off; `boundary` is
+ * the newest row id to look at.
  */
 export async function* matchingEntries(
   app: App,

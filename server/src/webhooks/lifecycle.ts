@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { nextTurn, whenLoaded } from '../runtime/event-loop';
-import { DAY_MS, errorText } from '../runtime/text';
+import { byClock, nextTurn, whenLoaded } from '../runtime/event-loop';
+import { DAY_MS, logFailure } from '../runtime/text';
 import { getDeliveryChanges } from './deliveries/changes';
 import { removeFinishedDeliveries } from './deliveries/log';
 import { announceDeliveries, DELIVERIES, getDeliveryStore } from './deliveries/store';
@@ -35,10 +35,7 @@ const endAll = async (app: App, webhooks: readonly (number | null)[]): Promise<n
   return total;
 };
 
-/**
- * Ends what waits for webhooks that are gone: a write that was open when one was deleted queues for it all the
- * same, for its row is not locked by writes. To be called before somebody looks: a clock would come too late.
- */
+/** Ends deliveries that a write queued while their webhook was deleted. To be called before deliveries are read. */
 export const endLostDeliveries = async (app: App): Promise<void> => {
   await endAll(app, await getDeliveryStore(app).queue.lostGroups());
 };
@@ -55,9 +52,9 @@ const logDays = async (app: App): Promise<number> => {
 };
 
 /**
- * Removes what is older than it is kept, in small batches so that no lock lasts: hourly figures (31 days
- * at least), events of the journal, recoveries that ended, finished deliveries. Pending ones never are
- * removed; those of deleted webhooks end first. docs/contract-webhooks.md#limits
+ * Removes expired data in small batches, so that no lock lasts: hourly figures (at least 31 days), journal, ended
+ * recoveries, finished deliveries. Pending ones stay; those of deleted webhooks end first.
+ * docs/contract-webhooks.md#limits
  */
 const removeOld = async (app: App): Promise<void> => {
   const now = Date.now();
@@ -96,32 +93,25 @@ const dispatch = (app: App, { sender, heldBack }: Running): void => {
   app.scheduler.serve(DELIVERIES, createDeliveryHandler(app, sender, heldBack));
   const { pollSeconds } = app.options.webhooks;
   app.scheduler.serve(RECOVERIES, new RecoveryHandler(app, pollSeconds * 1000));
-  const often = { rule: everySeconds(pollSeconds) };
+  const often = everySeconds(pollSeconds);
   const [second, minute] = [Math.floor(Math.random() * 60), Math.floor(Math.random() * 60)];
-  app.strapi.cron.add({
+  const lookAll = async (): Promise<void> => {
+    await detached(() => settleArrivedWebhooksLater(app));
+    announceDeliveries(app, null);
+  };
+  const failed = logFailure(app, 'old deliveries could not be removed');
+  byClock(app.strapi, {
     // The backstop: those that another node was asked for, or that a node was at that died.
-    switchboardRecoveries: { task: async () => announceRecoveries(app, null), options: often },
+    switchboardRecoveries: [often, () => announceRecoveries(app, null)],
     // The backstop: other nodes' rows, those of a node that died, and what a transfer brought.
-    switchboardDeliveries: {
-      task: async () => {
-        await detached(() => settleArrivedWebhooksLater(app));
-        announceDeliveries(app, null);
-      },
-      options: often,
-    },
-    // The backstop: the node that was told to switch a module on may have died at once.
-    switchboardHeldBack: {
-      task: async () => heldBack.release(),
-      options: { rule: `${second} */5 * * * *` },
-    },
+    switchboardDeliveries: [often, lookAll],
+    // The fallback: the node that switched a module on may have crashed right away.
+    switchboardHeldBack: [`${second} */5 * * * *`, () => heldBack.release()],
     // A minute of its own each site, so that not all of a host's sites clean up at once.
-    switchboardDeliveryRetention: {
-      task: () =>
-        detached(() => removeOld(app)).catch((error: unknown) => {
-          app.log.error(`switchboard: old deliveries could not be removed: ${errorText(error)}`);
-        }),
-      options: { rule: `${second} ${minute} 3 * * *` },
-    },
+    switchboardDeliveryRetention: [
+      `${second} ${minute} 3 * * *`,
+      () => detached(() => removeOld(app)).catch(failed),
+    ],
   });
   announceDeliveries(app, null);
   announceRecoveries(app, null);
@@ -129,20 +119,14 @@ const dispatch = (app: App, { sender, heldBack }: Running): void => {
 
 /** Starts sending once the whole site has started: woken by commits, by a timer for retries, and by cron. */
 export const startSending = (app: App): void => {
-  const { detached } = app;
-  app.strapi.cron.add({
+  const failed = logFailure(app, "the database's clock was not read", 'debug');
+  byClock(app.strapi, {
     // On every node, whether it sends or not: what it queues is due by the database's clock.
-    switchboardClock: {
-      task: () =>
-        detached(() => app.clock.sync()).catch((error: unknown) => {
-          app.log.debug(`switchboard: the database's clock was not read: ${errorText(error)}`);
-        }),
-      options: { rule: '*/30 * * * * *' },
-    },
+    switchboardClock: ['*/30 * * * * *', () => app.detached(() => app.clock.sync()).catch(failed)],
   });
   const sender = new Sender(app);
   const heldBack = new HeldBack(app);
-  // By the node that was told to switch, whether it sends or not.
+  // By the node that switched it, whether or not it sends.
   app.modules.onChange({
     changing: () => subscribersOf(app).forget(),
     changed: () => heldBack.release(),
@@ -166,5 +150,5 @@ export const stopSending = async (app: App): Promise<void> => {
 /** True if this process begins no more attempts, because its site is about to end. */
 export const hasStopped = (app: App): boolean => app.part(running).value?.isStopped ?? false;
 
-/** Closes the connections to receivers, once nothing is sent any more. */
+/** Closes the connections to receivers, when sending has ended. */
 export const closeSender = (app: App): void => app.part(running).value?.sender.close();

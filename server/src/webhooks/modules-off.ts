@@ -1,6 +1,6 @@
 import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
 import { BackgroundWork, createGathering } from '../runtime/event-loop';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { declarations, moduleOff } from './catalogue';
 import { getDeliveryChanges } from './deliveries/changes';
 import {
@@ -28,10 +28,7 @@ const ALL = MODULE_IDS.join();
 
 /** Deliveries that wait because their module is off; docs/contract-webhooks.md#events. */
 export class HeldBack {
-  /**
-   * Parks a delivery under our lease until its module is on, with others of the same turn: a module may
-   * be switched off before 100,000 due deliveries.
-   */
+  /** Parks a leased delivery until its module is on, with others of the same turn: it may be one of 100,000. */
   readonly hold: (lease: LeasedDelivery) => Promise<void>;
   private readonly deliveries: ReturnType<typeof getDeliveryStore>;
   private readonly releasing: BackgroundWork;
@@ -45,10 +42,7 @@ export class HeldBack {
       detached: app.detached,
       pass: (isStopped) => this.releaseAll(isStopped),
       // The next look of any node at the switches, or its clock, tries again.
-      failed: (error) =>
-        app.log.error(
-          `switchboard: deliveries of a module that is on could not be released: ${errorText(error)}`
-        ),
+      failed: logFailure(app, 'deliveries of a module that is on could not be released'),
     });
   }
 
@@ -81,7 +75,7 @@ export class HeldBack {
 
   private async park(leases: readonly LeasedDelivery[]): Promise<void> {
     await getDeliveryChanges(this.app).park(leases);
-    // Switched on before they were parked: then nobody has looked for them since.
+    // Switched on before they were parked: the wake-up has missed them.
     const enabled = await this.lookAtSwitches();
     const events = new Set(leases.map(({ delivery }) => delivery.event));
     for (const event of events)

@@ -12,15 +12,14 @@ import {
   type PrivateAddressPolicy,
 } from '../net/guard';
 import { whenLoaded } from '../runtime/event-loop';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { REMEMBERED_MS, subscribersOf } from './subscriptions';
 import { WEBHOOK } from './tables';
 import type { App, Slot } from '../app';
 
 /**
- * The nodes of the site, each with its environment, for the commands of `switchboard`: a command that runs next to
- * a site has an environment of its own, which says nothing of the site's. A node remembers for half a second who
- * subscribed, so a change of webhooks is answered later where others run.
+ * The site's nodes with their environments, for `switchboard` commands, which have an environment of their own. Nodes
+ * cache subscribers for half a second, so changes of webhooks are answered later if others run.
  */
 export const nodesTable: PlainTable = {
   tableName: 'switchboard_nodes',
@@ -51,7 +50,7 @@ export interface FollowedFacts extends AddressFacts {
 }
 
 const SAY_EVERY_MS = 10_000;
-/** A node that said nothing for so long is taken for one that was killed. */
+/** A node that is silent for this long counts as killed. */
 const SILENT_MS = 30_000;
 /** Before others take a node for one that was killed, it remembers nothing: their clocks may differ. */
 const TRUSTED_MS = 20_000;
@@ -66,7 +65,7 @@ export const ownFacts = (app: App): AddressFacts => {
     ...judgePrivateAddresses({
       option,
       nodeEnv,
-      // `strapi develop` alone starts the host this way.
+      // Only `strapi develop` starts the host this way.
       develop: app.strapi.config.get('autoReload') === true,
     }),
     nodeEnv,
@@ -83,10 +82,8 @@ export interface NodeRow {
 }
 
 /**
- * The facts that apply to a command, from those of the nodes; not from those of the original, if the site's
- * database is a copy. While several run, an address must be allowed by each: any of them may be the one
- * that sends. While none runs, the last that did counts.
- * @returns null if no node has said anything
+ * The node facts that apply to a command; without those of the original, if the database is a copy. Several running
+ * nodes must all allow an address, as any may send. Without running ones, the last that ran counts. Null without nodes.
  */
 export const judgeNodes = (
   rows: readonly NodeRow[],
@@ -157,8 +154,8 @@ const areOthersRunning = async (app: App): Promise<boolean> => {
 };
 
 /**
- * Resolves once no process uses subscribers from before a change of webhooks or modules that was just committed; at once if
- * no other one runs. Within a caller's transaction it does not wait: others see the change half a second after the commit.
+ * Resolves once no process uses subscribers from before a committed change; at once without other nodes. Does not wait
+ * in a caller's transaction: others see the change half a second after the commit.
  */
 export const awaitOtherNodes = async (app: App): Promise<void> => {
   if (app.db.inTransaction()) return;
@@ -180,7 +177,7 @@ export const answerAfterOtherNodes = (app: App): void => {
 const beats = (): Slot<{ timer: NodeJS.Timeout; saying: Promise<void> }> => ({});
 const followed = (): Slot<FollowedFacts> => ({});
 
-/** At the start: a node of the site says what it is, and goes on saying it; a command reads what the site says. */
+/** At the start: a node publishes its facts, and keeps them fresh; a command reads the site's. */
 export const prepareNodes = async (app: App): Promise<void> => {
   if (isCommand(app)) {
     app.part(followed).value = await readFollowed(app);
@@ -193,16 +190,15 @@ export const prepareNodes = async (app: App): Promise<void> => {
     .orWhereNotNull('stopped_at')
     .pluck('id');
   await rowsOf(app).whereIn('id', gone).delete();
+  const failed = logFailure(app, 'this node could not say that it runs', 'warn');
   const timer = setInterval(() => {
-    beat.saying = say(app, false).catch((error: unknown) => {
-      app.log.warn(`switchboard: this node could not say that it runs: ${errorText(error)}`);
-    });
+    beat.saying = say(app, false).catch(failed);
   }, SAY_EVERY_MS);
   const beat = { timer: timer.unref(), saying: Promise.resolve() };
   app.part(beats).value = beat;
 };
 
-/** A node that stops in order says so; what it said last stays. */
+/** A node that stops regularly records it; its last facts stay. */
 export const leaveNodes = async (app: App): Promise<void> => {
   const beat = app.part(beats).value;
   if (!beat) return;
@@ -227,10 +223,7 @@ export const isLocalAllowed = async (
   return hook.getHandlers().length === 0 ? open : (await hook.call(open)) === true;
 };
 
-/**
- * The guard of this site's webhooks: environment, option and hook
- * (docs/operations.md#addresses-that-are-refused). A command's goes by what the site says.
- */
+/** The site's guard: environment, option and hook (docs/private-addresses.md); commands use the nodes' facts. */
 export const createSiteGuard = (app: App): AddressGuard => {
   const facts = addressFacts(app);
   return createAddressGuard({
@@ -239,10 +232,7 @@ export const createSiteGuard = (app: App): AddressGuard => {
   });
 };
 
-/**
- * Logs whether private addresses are open, and why, once the whole site has started: its handlers count.
- * @returns a function that gives it up, for a site that is stopped before
- */
+/** Logs whether private addresses are open, once the site has started with its handlers; returns a cancel function. */
 export const announcePrivateAddresses = (app: App): (() => void) =>
   whenLoaded(app.strapi, () => {
     const policy = addressFacts(app);

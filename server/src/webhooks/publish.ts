@@ -7,7 +7,7 @@ import { hasGoneBack, inTurn } from '../database/transactions';
 import type { SentEvent } from '../hooks';
 import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
-import { debugLog, errorText, isoTime, isRecord } from '../runtime/text';
+import { debugLog, errorText, isoTime, isRecord, logFailure } from '../runtime/text';
 import { TimeSlice } from '../runtime/event-loop';
 import { queuedLine } from './debug-lines';
 import {
@@ -47,8 +47,8 @@ const isObject = (value: unknown): value is object =>
   isRecord(value) && !types.isMap(value) && !types.isSet(value) && !types.isBoxedPrimitive(value);
 
 /**
- * An event's `data`, by its `toJSON` if it has one; `{}` if none was given. docs/contract-webhooks.md#envelope
- * @throws TypeError that names what was given, if that is no object
+ * An event's `data`, by its `toJSON` if any; defaults to `{}`. docs/contract-webhooks.md#envelope
+ * @throws TypeError that names the given type, if it is no object
  */
 export const eventData = (event: string, given: unknown): object => {
   const { toJSON } = (given ?? {}) as { toJSON?: unknown };
@@ -65,16 +65,13 @@ export const eventData = (event: string, given: unknown): object => {
 const jsonOf = (data: unknown): string => {
   const text = JSON.stringify(data) as string | undefined;
   if (text?.startsWith('{')) return text;
-  throw new TypeError(`it is ${kindOf(data)}, and no object in JSON`);
+  throw new TypeError(`it is ${kindOf(data)}, and not a JSON object`);
 };
 
 const thinText = (event: string, text: string): string =>
   JSON.stringify(thinEvent(event, JSON.parse(text)));
 
-/**
- * An event's data for a webhook after the handlers, which get a copy of their own; null if they skip it.
- * @throws TypeError if what they return is no object in JSON
- */
+/** Data of an event after handlers, which get a copy; null if skipped. Throws TypeError if it is no JSON object. */
 const filteredText = async (app: App, { event, text }: SentEvent, webhook: Webhook) => {
   const value = await app.hooks.get('service_crm_webhook_payload').call({
     payload: JSON.parse(text) as unknown,
@@ -134,10 +131,7 @@ const freezerAt = ({ strapi: { config } }: App, at: number) => {
   };
 };
 
-/**
- * The request body: the envelope (docs/contract-webhooks.md#envelope), serialised once and never again.
- * @throws TypeError if `data` is no object in JSON
- */
+/** The body (docs/contract-webhooks.md#envelope), serialised once. Throws TypeError if `data` is no JSON object. */
 export const freezeEnvelope = (
   app: App,
   { deliveryId, event, at, data }: { deliveryId: string; event: string; at: number; data: unknown }
@@ -162,13 +156,14 @@ export interface NewDelivery {
   replayed?: boolean;
   /** The process that queues it may send it at once: its webhook has neither an order nor a rate. */
   isFree?: boolean;
-  /** It is queued under a lease of this process, which knows of it: to be set where it is queued. */
+  /** It is queued under a lease of this process, which knows of it; set when it is queued. */
   isLeased?: boolean;
 }
 
 /**
- * A new delivery's place in the queue, by the columns of its row. @param group in SQL
- * @param isLeased under a lease of the process that queues it; its id is the token
+ * A new delivery's queue row, from the columns of its log row.
+ * @param group in SQL
+ * @param isLeased leased by the process that queues it; its id is the token
  */
 const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
   name: DELIVERY_QUEUE_TABLE,
@@ -214,9 +209,8 @@ const leasedFrom = (tx: Tx, one: NewDelivery, id: number): LeasedDelivery => {
 };
 
 /**
- * Leases deliveries that are about to be queued, as far as this process has room to send them. It takes
- * them from memory after the commit; if it dies before, their leases end.
- * @param ids of their rows, once they are queued
+ * Leases new deliveries as far as this process has room; it starts them from memory after the commit, and after a crash
+ * the leases end. `ids`: of their rows, once queued.
  */
 const leaseNew = (
   store: DeliveryStore,
@@ -232,7 +226,7 @@ const leaseNew = (
   for (const one of kept) one.isLeased = true;
   const giveBack = (): void => room.take([]);
   tx.onRollback(giveBack);
-  // If a part alone is undone, nobody says so. And after a commit that comes late others may claim them.
+  // A rollback of only a part is not reported. After a commit that comes late, other processes may claim them.
   const late = setTimeout(giveBack, LEASE_MS / 2).unref();
   tx.onCommit(() => {
     clearTimeout(late);
@@ -245,10 +239,9 @@ const leaseNew = (
 };
 
 /**
- * Queues deliveries in `tx`'s transaction: they exist if and only if it commits. A message that
- * they share is stored with the first of them.
- * @param isByHand somebody waits for their attempts
- * @returns the ids of their rows, by the ids that receivers know
+ * Queues deliveries in this transaction; a shared message is stored with the first of them.
+ * @param isByHand a user waits for their attempts
+ * @returns row ids by the ids that receivers know
  */
 export const queueDeliveries = async (
   store: DeliveryStore,
@@ -318,8 +311,8 @@ export class Publisher {
   }
 
   /**
-   * Which of these events, if their module is on, reach somebody now: an active webhook, a handler, or the journal.
-   * Asks the database once a transaction, so a source may ask before it builds any payload.
+   * Filters events to those that now reach an active webhook, a handler or the journal, if their module is on. One query
+   * per transaction, so a source may call it before it builds a payload.
    */
   async subscribed(names: readonly string[]): Promise<ReadonlySet<string>> {
     const subscriptions = await this.subscribers.current(names);
@@ -327,11 +320,10 @@ export class Publisher {
   }
 
   /**
-   * Freezes each event for each webhook that asked, and for the journal, and queues it in the current transaction, or
-   * in one of its own. An event that cannot be frozen is logged and left out; a delivery that cannot be stored fails
-   * the write: no write without its event. Handlers of `service_crm_webhook` are called after the commit.
-   * @returns the number of deliveries
-   * @throws the database's error
+   * Freezes each event for subscribed webhooks and the journal, and queues it in the current or a new transaction.
+   * Events that cannot be frozen are logged and dropped; a delivery that cannot be stored fails the write: no write
+   * without its event. Handlers of `service_crm_webhook` run after the commit. Returns the number of deliveries; throws
+   * the database's error.
    */
   async publish(
     events: readonly EventToPublish[],
@@ -465,11 +457,7 @@ export class Publisher {
     return queued;
   }
 
-  /**
-   * Prepares the message of each subscribed webhook whose filter the event matches. Webhooks with equal
-   * payloads share a message, which is frozen and stored once: the event as it is, or the thin one.
-   * @param put is given each; what it returns is waited for
-   */
+  /** Awaits `put` for each webhook whose filter matches; equal payloads share one message, frozen and stored once. */
   private async freeze(
     serialised: SentEvent,
     subscribers: readonly Webhook[],
@@ -520,9 +508,7 @@ export class Publisher {
     try {
       return { event, text: jsonOf(data === undefined ? {} : data) };
     } catch (error) {
-      this.app.log.error(
-        `switchboard: the event ${event} could not be written: ${errorText(error)}`
-      );
+      logFailure(this.app, `the event ${event} could not be written`)(error);
       return null;
     }
   }

@@ -19,7 +19,7 @@ export class Subscriptions {
   private readonly subscribers = new Map<string, readonly Webhook[]>();
 
   /**
-   * @param readAt when the database was asked, by `performance.now()`
+   * @param readAt `performance.now()` of the query
    * @param webhooks active ones, by their ids
    * @param isSent whether the module of an event is on
    */
@@ -68,12 +68,9 @@ export class Subscriptions {
 const READ_AT_ONCE = 500;
 
 /**
- * The next webhooks that the index has for these events, and those that came after the last one of the
- * index without a lifecycle; each with the switches of the modules. `looked_at` is the webhook's id; the
- * rest of the row is null if it is not active, or is another site's.
- *
- * If handlers listen, or the journal is kept, the switches are needed without any webhook, too: there is
- * then one row that has nothing else.
+ * The next indexed webhooks for these events, and those newer than the index (created without a lifecycle), with module
+ * switches. `looked_at` is the webhook's id; other columns are null if it is inactive or another site's. If handlers
+ * listen or the journal is on, the switches are needed without webhooks too: then one row has only them.
  * @returns a statement for so many events, with the bindings of its first part
  */
 const buildStatement = (db: Db, count: number, anyEvent: boolean) => {
@@ -82,8 +79,8 @@ const buildStatement = (db: Db, count: number, anyEvent: boolean) => {
   const webhooks = qualified({ name: WEBHOOKS_TABLE, schema });
   const modules = storedModules(db).toSQL();
   const switches = modules.bindings as Knex.RawBinding[];
-  // PostgreSQL takes a third of all webhooks for newer than the index, and reads the table for that, and
-  // again to join it. So it asks first whether there is any, and steps from each that matches into the key.
+  // PostgreSQL estimates a third of all webhooks as newer than the index, and reads and joins the table for them. So
+  // this first checks whether there are any, and steps from each match into the key.
   const isPostgres = db.client === 'postgres';
   const indexed = '(SELECT COALESCE(MAX(webhook_id), 0) FROM ??)';
   const isAnyNewer = isPostgres ? `AND (SELECT MAX(id) FROM ??) > ${indexed}` : '';
@@ -136,9 +133,9 @@ type Row = { [K in keyof WebhookRow]: WebhookRow[K] | null } & {
 };
 
 /**
- * Reads who subscribed to these events, in slices: a site may have thousands of webhooks.
+ * Reads the subscribers of events, in slices, as a site may have thousands of webhooks.
  * @param ask runs a statement; the first one is asked before this returns
- * @throws if it is to be one statement, and one does not read all webhooks
+ * @throws if one statement is required but does not read all webhooks
  */
 const load = async (
   app: App,
@@ -173,10 +170,7 @@ const load = async (
   }
 };
 
-/**
- * Milliseconds for which a query's answer is used. If other processes run, a change of webhooks or modules is
- * answered that much after its commit (`nodes.ts`): a write after the answer takes the change into account.
- */
+/** Milliseconds of caching. Other processes answer a change that much later (`nodes.ts`), so later writes see it. */
 export const REMEMBERED_MS = 500;
 
 /** `REMEMBERED_MS` while other processes do not wait for this one. */
@@ -185,7 +179,7 @@ const UNANNOUNCED_MS = 5;
 /** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 250;
 
-/** More than a site has: so many kinds of writes have their subscribers in memory. */
+/** More than a site has: the number of kinds of writes whose subscribers are kept in memory. */
 const KINDS_OF_WRITES = 500;
 
 /** When something was read of webhooks. */
@@ -213,10 +207,7 @@ const byTransaction = new WeakMap<object, SubscriptionQuery[]>();
 export class Subscribers {
   /** Time by `performance.now()` until which other processes delay their answers for this memory. */
   rememberUntil = 0;
-  /**
-   * Counts the changes of webhooks and modules in this process; a query from before the last one is out of date.
-   * Threads that send look at it as well.
-   */
+  /** Counts changes of webhooks and modules in this process, which invalidate queries; shared with sender threads. */
   readonly changes = new Int32Array(new SharedArrayBuffer(4));
   /** By their events. */
   private readonly queries = new Map<string, SubscriptionQuery>();
@@ -253,15 +244,14 @@ export class Subscribers {
     if (db.inTransaction()) changing.add((await db.current()).knex);
     const note = () => void Atomics.add(this.changes, 0, 1);
     note();
-    // A query in between did not see the change.
+    // A query between did not see the change.
     db.afterCommit(note);
   }
 
   /**
-   * Looks up the subscribers of these events for a write that is about to open its transaction: from memory, or on a
-   * connection of its own. On a database server that answer is there when the host has checked the write's data, a
-   * round trip sooner. Never within a transaction: a holder of a connection must not wait for another one.
-   * @returns null there, and if no other process delays its answers for this memory
+   * Looks up subscribers before a write opens its transaction: from memory or on another connection, which on a
+   * database server saves a round trip while the host validates. Not in a transaction: a holder of a connection must
+   * not wait for another. Returns null there, and if no other process delays its answers for this cache.
    */
   prefetch(events: readonly string[]): SubscriptionQuery | null {
     if (this.app.db.inTransaction()) return null;
@@ -274,17 +264,14 @@ export class Subscribers {
     return query;
   }
 
-  /** As `current`, where the answer is in memory; null: it is not. */
+  /** As `current`, if the answer is in memory; otherwise null. */
   known(events: readonly string[]): Subscriptions | null {
     const { strapi, db } = this.app;
     const trx = db.inTransaction() ? currentTurn(strapi)?.transaction?.trx : db.pool.knex;
     return trx && !changing.has(trx) ? (this.recall(events)?.found ?? null) : null;
   }
 
-  /**
-   * The subscribers of these events: as a query within the last half second found them, or as the current
-   * transaction sees them if it has changed webhooks itself.
-   */
+  /** Subscribers of events: cached for half a second, or as the transaction sees them if it changed webhooks itself. */
   async current(events: readonly string[]): Promise<Subscriptions> {
     const { app } = this;
     const known = this.known(events);
@@ -331,7 +318,7 @@ export class Subscribers {
     const mark = this.mark();
     const answer = load(app, events, (statement) => app.db.apart(statement), true);
     const query: SubscriptionQuery = { events, answer, ...mark };
-    // If it fails, the write reads again in its transaction; perhaps nobody needs the answer.
+    // On failure the write reads again in its transaction; perhaps the answer is not needed.
     answer.then(
       (found) => (query.found = found),
       () => {}
@@ -363,6 +350,8 @@ const LONGEST_NAME = 255;
 
 type Indexed = Pick<WebhookRow, 'id' | 'events'>;
 
+const idsOf = (rows: readonly Indexed[]): number[] => rows.map(({ id }) => Number(id));
+
 interface Subscription {
   event: string;
   webhook_id: number;
@@ -376,7 +365,7 @@ const toSubscriptions = ({ id, events }: Indexed): Subscription[] =>
 const webhooks = (db: Db): Knex.QueryBuilder =>
   db.table(WEBHOOKS_TABLE).select('id', 'events').orderBy('id');
 
-/** Takes away what webhooks chose once. By ids, so that nothing is locked but that. */
+/** Removes outdated index rows. By ids, so that nothing else is locked. */
 const removeLeft = async (db: Db, ids: readonly number[], chosen: readonly Subscription[]) => {
   const subscriptions = () => db.table(SUBSCRIPTIONS_TABLE);
   const keyOf = ({ event, webhook_id: webhook }: Subscription): string => `${webhook}/${event}`;
@@ -389,9 +378,8 @@ const removeLeft = async (db: Db, ids: readonly number[], chosen: readonly Subsc
 };
 
 /**
- * Brings the rows of some webhooks up to date, in the current transaction. Any number of writers and
- * sweeps may do so at once: each has its webhooks locked while it reads what they chose, and a row that
- * is there already is as good as one that is inserted.
+ * Updates the index rows of webhooks in the current transaction. Concurrent writers and sweeps are safe: each locks its
+ * webhooks while it reads their events, and existing rows are equivalent to inserted ones.
  */
 const index = async (app: App, ids: readonly number[]): Promise<void> => {
   const db = await app.db.current();
@@ -409,16 +397,11 @@ const index = async (app: App, ids: readonly number[]): Promise<void> => {
       .merge(['webhook_id']);
   });
   const { knex } = db;
-  await db
-    .table(WEBHOOKS_TABLE)
-    .whereIn(
-      'id',
-      locked.map(({ id }) => id)
-    )
-    .update({ indexed_id: knex.ref('id'), indexed_events: knex.ref('events') });
+  const indexed = db.table(WEBHOOKS_TABLE).whereIn('id', idsOf(locked));
+  await indexed.update({ indexed_id: knex.ref('id'), indexed_events: knex.ref('events') });
 };
 
-/** Webhooks whose events were written by somebody who does not know the index, copies of rows included. */
+/** Webhooks whose events were written past the index, copies of rows included. */
 const stale = (db: Db): Knex.QueryBuilder =>
   webhooks(db).where((either) => {
     either
@@ -434,23 +417,18 @@ export const repairSubscriptionIndex = async (app: App): Promise<void> => {
     const db = await app.db.current();
     const some = (await stale(db).limit(AT_ONCE)) as Indexed[];
     if (some.length === 0) return;
-    const ids = some.map(({ id }) => Number(id));
-    await app.db.retrying(() => index(app, ids));
+    await app.db.retrying(() => index(app, idsOf(some)));
     await nextTurn();
   }
 };
 
-/**
- * A webhook that was made just now, and those that came before it without a lifecycle: an event looks
- * for such ones behind the last one of the index alone. One that was made after it may be there already.
- */
+/** Indexes a new webhook and those before it: events look for unindexed ones only after the last indexed one. */
 const indexNew = async (app: App, made: number): Promise<void> => {
   const db = await app.db.current();
   const last = db.table(SUBSCRIPTIONS_TABLE).max('webhook_id as last').first();
   const { last: after } = ((await last) ?? {}) as { last?: number | null };
   const found = (await stale(db).where('id', '>', after ?? 0)) as Indexed[];
-  const ids = [...new Set([...found.map(({ id }) => Number(id)), made])];
-  for (const some of inChunks(ids)) {
+  for (const some of inChunks([...new Set([...idsOf(found), made])])) {
     await index(app, some);
     await nextTurn();
   }

@@ -29,11 +29,11 @@ export const WEBHOOK_LOCKS_TABLE = 'switchboard_webhook_turns';
 export const SUBSCRIPTIONS_TABLE = 'switchboard_subscriptions';
 
 /**
- * `secret` is encrypted with the host's key, and so is `previous_secret`, with which posts are signed too until a time,
- * where somebody rotated with an overlap. `headers` are the webhook's own, by their names, each value encrypted
- * likewise, or null. `payload` is null if it is full, `ordering` and `filter` where there is none, `rate_per_second`
- * and `concurrency` where no own one is. Switching it on resets `failing_since` and the counts. `origin_id` is the id
- * that the row had where it was made: an import gives rows ids of their own, and so it is known to be one.
+ * `secret` is encrypted with the host's key, and so is `previous_secret`, which also signs posts until a time after a
+ * rotation with an overlap. `headers` are the webhook's own, each value encrypted likewise, or null. `payload` is null
+ * if full, `ordering` and `filter` if there is none, `rate_per_second` and `concurrency` if the webhook has none of its
+ * own. Switching on resets `failing_since` and the counts. `origin_id` is the id that the row got when it was created:
+ * an import assigns new ids, so a different id identifies an imported row.
  */
 export const webhookType = internalType({
   singularName: 'webhook',
@@ -64,10 +64,7 @@ export const webhookType = internalType({
   },
 });
 
-/**
- * A shared message: `frame` is the envelope's event, time and site, `data` its data, both as the text
- * that is sent. `deliveries` counts those that need it; it goes with the last.
- */
+/** A shared message: `frame` is event, time and site, `data` its data, as sent. Removed when `deliveries` gets 0. */
 export const messageType = internalType({
   singularName: 'message',
   pluralName: 'messages',
@@ -90,14 +87,14 @@ const relatedBy = (name: string, target: string, referencedTable: string) => ({
 });
 
 /**
- * The document id is the id of the delivery, of its envelope and of its header; the host's index on it is the only one.
- * `state` is the column `status`, a name that the host keeps for itself. `next_attempt_at` is what the owner of the
- * site is shown. `attempts` is empty: each is a row of `switchboard_attempts`. `body` is what is sent, or null if it
- * shares a message with others. `extra_tries` are attempts by hand among `tries` that used up none of the schedule.
- * `error` is null as long as nothing was tried: so the log tells apart what waits and what fails.
+ * The document id is the id of the delivery, its envelope and its header; it has the only index. `state` is the column
+ * `status`, a name that the host reserves. `next_attempt_at` is for display. `attempts` is empty: each is a row of
+ * `switchboard_attempts`. `body` is as sent, or null if it shares a message with others. `extra_tries` counts manual
+ * attempts among `tries` that did not use up the schedule. `error` is null until the first attempt, so the log can
+ * separate waiting from failing.
  *
- * `webhook` is the same column as `webhook_id`, seen as a relation, so that an import maps it to the id that the
- * webhook was given; `message` likewise. They are virtual: a foreign key would lock the webhook's row.
+ * `webhook` is the column `webhook_id` as a relation, so that an import maps it to the webhook's new id; `message`
+ * likewise. They are virtual: a foreign key would lock the webhook's row.
  */
 export const deliveryType = internalType({
   singularName: 'delivery',
@@ -134,10 +131,7 @@ export const deliveryType = internalType({
   ],
 });
 
-/**
- * Columns of a delivery that no transfer carries. `paused_ms` is by how much its receiver has put it off; with
- * `released_at` later ones of its record do not wait for it.
- */
+/** Delivery columns that transfers omit. `paused_ms`: total requested delay; `released_at`: later ones do not wait. */
 export const deliveryOwnColumns = {
   tableName: DELIVERIES_TABLE,
   attributes: {
@@ -151,9 +145,8 @@ export const deliveryOwnColumns = {
 } satisfies PlainTable;
 
 /**
- * The queue of deliveries, by the ids of their rows: what waits, and what failed, to be found. A delivery
- * that an import brought is not in it, and so is never sent by itself. `section` is one of `SECTIONS`;
- * it, `error` and `created_at` are those of the log.
+ * The delivery queue, by row id: waiting ones, and failed ones to be found. Imported deliveries are not in it, so they
+ * are never sent automatically. `section` is one of `SECTIONS`; `section`, `error` and `created_at` are the log's.
  */
 export const deliveryQueueTable = queueTable(
   DELIVERY_QUEUE_TABLE,
@@ -184,15 +177,12 @@ export const deliveryOrderTable = orderTable(DELIVERY_ORDER_TABLE, 'sb_delivery_
 export const deliverySlotsTable = slotsTable(DELIVERY_SLOTS_TABLE, 'sb_delivery_slots');
 
 /**
- * One row for each webhook that has a rate or an order: a claim locks this row, so claims follow one
- * another. `free_at` is when its rate allows the next attempt, in microseconds since 1970.
+ * One row for each webhook with a rate or an order; claims lock it, so they follow one another. `free_at` is when its
+ * rate allows the next attempt, in microseconds since 1970.
  */
 export const webhookLocksTable = groupLocksTable(WEBHOOK_LOCKS_TABLE);
 
-/**
- * One row an attempt, appended and never changed. `delivery_id` is the id of the delivery's row, `at`
- * when the attempt started; `status` is null if nothing answered.
- */
+/** An append-only row per attempt. `delivery_id`: row id; `at`: start of the attempt; `status`: null without answer. */
 export const attemptsTable = {
   tableName: ATTEMPTS_TABLE,
   attributes: {
@@ -213,12 +203,13 @@ export const attemptsTable = {
 } satisfies PlainTable;
 
 /**
- * A webhook's entry in the index of subscriptions (`webhooks/subscriptions.ts`): its own id, once it is there, and the events
- * it had then. No attributes: what an import brings is not there. Nor is its health (`webhooks/rules/failing.ts`), which is
- * about attempts from here: whether there was one, when the first one after the last success failed, and when somebody was
- * told (`alarmed_at`). Nothing is sent before `paused_until`: its receiver asked for that. `answered_rotation` is the
- * `previous_secret_until` of the rotation since which a post was answered 2xx: no other one has to reset it. `activation`
- * counts how often it was switched on or given another address: an attempt of an earlier one says nothing of it.
+ * Own columns, which imports do not bring. `indexed_id` and `indexed_events` are its entry in the index of
+ * subscriptions (`webhooks/subscriptions.ts`): its id and its events at that time. Its health counts attempts from here
+ * (`webhooks/rules/failing.ts`): whether there was one, the first failure after the last success, and when the alarm
+ * was sent (`alarmed_at`). `paused_until`: nothing is sent before, because its receiver asked for that.
+ * `answered_rotation` is the `previous_secret_until` of the rotation since which a post was answered 2xx, so later
+ * rotations need no reset. `activation` counts activations and changes of address: attempts of an earlier one say
+ * nothing about the current one. `changed_by` is the panel user who changed it last.
  */
 export const webhookOwnColumns = {
   tableName: WEBHOOKS_TABLE,
@@ -231,6 +222,7 @@ export const webhookOwnColumns = {
     paused_until: { type: 'biginteger', null: true },
     answered_rotation: { type: 'biginteger', null: true },
     activation: { type: 'integer', null: true },
+    changed_by: { type: 'text', null: true },
   },
 } satisfies PlainTable;
 
@@ -256,10 +248,9 @@ export const RECOVERIES_TABLE = 'switchboard_recoveries';
 export const RECOVERY_ITEMS_TABLE = 'switchboard_recovery_items';
 
 /**
- * Recoveries, and previews of them until they are started. `token` is the preview's id; `kind` says which source finds
- * its items, `filter` (JSON) what that is asked for, and `boundary` up to which row it looks. Counts are as in the
- * answers; `collected_at` is when all its items were there, `moved_at` when one of them last changed. `due_at` is when
- * it is to be looked at; null: never again. Times are epoch milliseconds of the database's clock.
+ * Recoveries, and previews until they are started. `token`: the preview's id; `kind`: the source of items, `filter`
+ * (JSON) its selection, `boundary` the last row to look at. `collected_at`: when all items were there, `moved_at`: last
+ * item change. `due_at`: next look, null: never again. Times are epoch milliseconds of the database's clock.
  */
 export const recoveriesTable = {
   tableName: RECOVERIES_TABLE,
@@ -286,9 +277,8 @@ export const recoveriesTable = {
 } satisfies PlainTable;
 
 /**
- * The items that a recovery has to send. `ref` is what its source knows it by and `at` its time, by which
- * the oldest are queued first; `delivery_id` is the id of the delivery's row, null if its source makes
- * that when it queues it; `tries` are the attempts that this had then.
+ * Items of a recovery. `ref` is the source's id, `at` its time (oldest first); `delivery_id` is the delivery's row id,
+ * null if the source creates it on queueing; `tries` are its attempts at that time.
  */
 export const recoveryItemsTable = {
   tableName: RECOVERY_ITEMS_TABLE,
@@ -307,7 +297,7 @@ export const recoveryItemsTable = {
   ],
 } satisfies PlainTable;
 
-/** `skipped`: when it was its turn there was nothing to send again any more. */
+/** `skipped`: there was nothing left to send when its turn came. */
 export type ItemState = 'waiting' | 'queued' | 'sent' | 'failed' | 'skipped';
 
 export type RecoveryKind = 'deliveries' | 'journal';

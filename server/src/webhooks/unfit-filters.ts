@@ -1,5 +1,5 @@
 import { TimeSlice } from '../runtime/event-loop';
-import { errorText } from '../runtime/text';
+import { logFailure } from '../runtime/text';
 import { refusalOf, storedFilter } from './rules/data-filter';
 import { type WebhookRow, WEBHOOKS_TABLE } from './tables';
 import { type Alarm, announceAlarm, publishAlarms, switchOff } from './alarms';
@@ -18,7 +18,7 @@ const reasonFor = ({ filter: text }: Pick<WebhookRow, 'filter'>): string | null 
 const switchOffUnfit = async (app: App, id: number, judged: string | null): Promise<Alarm | null> =>
   app.db.retrying(async (tx) => {
     const [row] = (await tx.table(WEBHOOKS_TABLE).where({ id }).forUpdate()) as WebhookRow[];
-    // Somebody may have changed or switched off what was judged.
+    // The webhook may have been changed or deactivated since the check.
     if (!row?.active || row.filter !== judged) return null;
     const reason = reasonFor(row);
     if (reason === null) return null;
@@ -27,10 +27,7 @@ const switchOffUnfit = async (app: App, id: number, judged: string | null): Prom
     return alarm;
   });
 
-/**
- * Switches off active webhooks whose filter may not be used: version 0.2 took filters that this one does not, and
- * a node of 0.2 may save one while this one runs. At boot, and when an event meets such a filter.
- */
+/** Deactivates webhooks with unusable filters, which nodes of 0.2 may save. At boot, and when an event meets one. */
 export const switchOffUnfitFilters = async (app: App): Promise<void> => {
   const db = await app.db.current();
   const rows = (await db
@@ -54,11 +51,7 @@ const looking = (): Slot<Promise<void>> => ({});
 export const switchOffUnfitFiltersLater = (app: App): Promise<void> => {
   const slot = app.part(looking);
   slot.value ??= switchOffUnfitFilters(app)
-    .catch((error: unknown) => {
-      app.log.error(
-        `switchboard: webhooks with an unusable filter could not be switched off: ${errorText(error)}`
-      );
-    })
+    .catch(logFailure(app, 'webhooks with an unusable filter could not be switched off'))
     .finally(() => delete slot.value);
   return slot.value;
 };

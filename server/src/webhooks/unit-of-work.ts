@@ -11,10 +11,9 @@ export const silenced = new WeakSet<App>();
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
 
 /**
- * One write of the site's, from where it is wrapped to where its events are handed over. While it is tracked it
- * is a unit of work, such as a call of the document service: however many rows are written (a draft, a
- * published row, a locale, a nested write of a lifecycle), each record is compared once, before against after,
- * and has its events once, in the transaction of the write.
+ * One write of the site, from its wrapping until its events are handed over. While tracked it is a unit of work:
+ * however many rows are written (draft, published, locales, nested lifecycle writes), each record is compared once,
+ * before against after, and has its events once, in the transaction of the write.
  */
 export abstract class UnitOfWork<Type, Change> {
   /** True while changes are tracked here: from the beginning of its work to the comparison. */

@@ -16,7 +16,7 @@ import type { App } from '../app';
 type Sealed = Readonly<Record<string, string>>;
 
 const sealedHeaders = ({ headers }: Pick<WebhookRow, 'headers'>): Sealed => {
-  // Nobody but somebody else's statement writes what is no JSON.
+  // Only a foreign statement can have written invalid JSON.
   const stored = headers && jsonIn(headers);
   return isRecord(stored) ? (stored as Sealed) : {};
 };
@@ -36,7 +36,7 @@ export const openHeaders = (
   );
 
 /**
- * Seals given headers for storage; null for none. `***` stays as it is sealed, which takes no key.
+ * Seals headers for storage; null for none. `***` keeps the sealed value, without a key.
  * @throws ApplicationError (400) if the site has no key to seal with
  */
 export const sealHeaders = (
@@ -55,10 +55,10 @@ export const sealHeaders = (
   return entries.length === 0 ? null : Object.fromEntries(entries);
 };
 
-/** How the reason begins where a filter may not be used; what is wrong with it follows. */
+/** How the reason begins if a filter may not be used; the problem follows. */
 export const UNFIT_FILTER = 'Its filter may not be used:';
 
-/** How the reason begins where a webhook or a connection came from another site. */
+/** How the reason begins if a webhook or a connection came from another site. */
 export const FROM_ELSEWHERE = 'It came from another site';
 
 /** The sentences that are stored as reasons, those of earlier versions too. */
@@ -76,10 +76,7 @@ const SENTENCES: readonly (readonly [RegExp, (number: number) => DisabledBecause
   [new RegExp(`^${FROM_ELSEWHERE}`), () => ({ code: 'other_site', values: {} })],
 ];
 
-/**
- * The stored reason of a switch-off as a code with its numbers; null for none, and for a sentence that no
- * version of the plugin wrote. docs/contract-webhooks.md#switching-off
- */
+/** A stored reason as a code with numbers; null if none or unknown. docs/contract-webhooks.md#switching-off */
 export const disabledBecause = (reason: string | null): DisabledBecause | null => {
   if (reason === null) return null;
   for (const [sentence, because] of SENTENCES) {
@@ -89,7 +86,7 @@ export const disabledBecause = (reason: string | null): DisabledBecause | null =
   return null;
 };
 
-/** The events that a row chose: none if somebody wrote there what is no list, which must cost no write. */
+/** The events that a row chose; none if a foreign write left an invalid list, which must not fail a write. */
 export const chosenEvents = (text: string | null): string[] => {
   const chosen = text && jsonIn(text);
   return Array.isArray(chosen) ? chosen.filter((event) => typeof event === 'string') : [];

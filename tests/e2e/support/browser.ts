@@ -71,6 +71,12 @@ export const atRest = (page: Page): Promise<void> =>
     }
   });
 
+/** Opens the menu of a page's rare actions, and chooses one; a dialog asks what follows. */
+export const chooseAction = async (page: Page, name: string): Promise<void> => {
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('menuitem', { name, exact: true }).click();
+};
+
 export const PLUGIN = '/admin/plugins/switchboard';
 
 /** As `networkidle` means it. */

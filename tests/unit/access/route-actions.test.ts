@@ -8,7 +8,16 @@ interface Route {
 
 /** The panel's routes by the actions that a user needs, all of them; '': who is signed in may. */
 const ROUTES: Record<string, string[]> = {
-  '': ['GET /imports/:id', 'GET /imports/:id/rejects', 'GET /modules', 'GET /record-types'],
+  '': [
+    'GET /attention',
+    // The content manager's own permissions of the content type decide.
+    'GET /contacts/export',
+    'GET /imports/:id',
+    'GET /imports/:id/rejects',
+    'GET /modules',
+    'GET /record-types',
+    'POST /contacts/merge',
+  ],
   'modules.update': ['GET /mapped-types', 'PUT /modules'],
   'application-passwords.manage': [
     'DELETE /application-passwords/:id',

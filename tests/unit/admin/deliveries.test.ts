@@ -3,7 +3,6 @@ import { textOf } from '../../../admin/src/components/disabled-reason';
 import { CAME_FROM_ANOTHER_SITE } from '../../../server/src/database/site';
 import { continueFailing, type Failing } from '../../../server/src/webhooks/rules/failing';
 import { disabledBecause, UNFIT_FILTER } from '../../../server/src/webhooks/webhook';
-import { countByCause } from '../../../admin/src/pages/deliveries/causes';
 import {
   filterOf,
   narrowed,
@@ -21,7 +20,7 @@ import {
   pathsOf,
   schemaOf,
 } from '../../../admin/src/pages/webhooks/filter-conditions';
-import type { WebhookHealth } from '../../../shared/contracts/overview';
+import type { Attention, WebhookHealth } from '../../../shared/contracts/overview';
 import { DISABLED_CODES, type Health } from '../../../shared/contracts/webhooks';
 
 describe('the log that an address asks for', () => {
@@ -41,20 +40,6 @@ describe('the log that an address asks for', () => {
     const next = narrowed(params, { cause: undefined, event: 'deal.won' });
     expect(next.toString()).toBe('tab=deliveries&q=Ada&event=deal.won');
   });
-});
-
-test('causes are counted over all webhooks, the most frequent first', () => {
-  const row = (cause: string, webhook_id: number, count: number) => ({
-    cause,
-    webhook_id,
-    count,
-    first_at: '',
-    last_at: '',
-  });
-  expect(countByCause([row('dns', 1, 5), row('refused', 1, 4), row('refused', 2, 3)])).toEqual([
-    ['refused', 7],
-    ['dns', 5],
-  ]);
 });
 
 test.each([
@@ -224,7 +209,6 @@ describe('what needs somebody', () => {
   ): WebhookHealth => ({
     webhook_id: id,
     name: `W${id}`,
-    ordering: 'none',
     disabled_reason: null,
     disabled_because: null,
     health: {
@@ -239,8 +223,6 @@ describe('what needs somebody', () => {
     failing: 0,
     sent: 0,
     failed: 0,
-    response: null,
-    buckets: [],
     last: null,
     ...more,
   });
@@ -250,7 +232,7 @@ describe('what needs somebody', () => {
     expect(needsOfWebhooks([...well, webhook(3, { state: 'off' })])).toEqual([]);
   });
 
-  test('begins with the greatest harm: what loses events, then what fails, then what waits', () => {
+  test('has a sentence and a remedy for each, in the order of the server', () => {
     const needs = needsOfWebhooks([
       webhook(1, { state: 'paused', waiting: 2, paused_until: '2030-01-01T00:00:00Z' }),
       webhook(2, { state: 'failing', failing: 5, failing_since: '2030-01-01T00:00:00Z' }),
@@ -259,37 +241,55 @@ describe('what needs somebody', () => {
       webhook(5, { state: 'off', waiting: 1 }, { disabled_reason: 'failed' }),
       webhook(6, { state: 'off', waiting: 1 }),
     ]);
-    expect(needs.map(({ id }) => id)).toEqual([5, 3, 2, 4, 6, 1].map((id) => `webhook-${id}`));
+    expect(needs.map(({ text }) => text)).toEqual(
+      ['paused', 'failing', 'failing', 'gaveUp', 'switchedOff', 'off'].map(
+        (name) => `needs.webhook.${name}`
+      )
+    );
     for (const { remedies } of needs) expect(remedies.length).toBeGreaterThan(0);
   });
 
-  test('counts records that wait for a mapping and tills that were switched off', () => {
+  const steps = { webhook: null, till: null, contact: null };
+  const none: Attention = { records: null, tills: null, refused: null, imports: [], steps };
+
+  test('is what tills and imports left: the records that stock lacks first', () => {
     const till = {
-      ...{ id: 3, name: 'Front', active: false, disabled_reason: 'why', revoked_at: null },
-      ...{ silent_since: null, expected_every_minutes: 30, disabled_because: null },
+      ...{ id: 3, name: 'Front', active: false, disabled_reason: 'why', disabled_because: null },
+      ...{ silent_since: null, expected_every_minutes: 30 },
     };
-    const needs = needsOfTills([till, { ...till, id: 4, revoked_at: '2030-01-01T00:00:00Z' }], {
-      needs_mapping: 2,
-      failed: 0,
+    const needs = needsOfTills({
+      steps,
+      records: { failed: 1, needs_mapping: 2, held: 3, differs: 4 },
+      tills: [till],
+      refused: 5,
+      imports: [{ id: 6, kind: 'contacts', failed: 7, finished_at: '2030-01-01T00:00:00Z' }],
     });
-    expect(needs.map(({ id }) => id)).toEqual(['records-needs-mapping', 'connection-3']);
+    expect(needs.map(({ id, values }) => [id, values.n])).toEqual([
+      ['records-failed', 1],
+      ['records-refused', 5],
+      ['records-needs-mapping', 2],
+      ['records-held', 3],
+      ['records-differ', 4],
+      ['connection-3', undefined],
+      ['import-6', 7],
+    ]);
+    for (const { remedies } of needs) expect(remedies.length).toBeGreaterThan(0);
+    expect(needsOfTills(none)).toEqual([]);
   });
 
   test('says since when a till is silent, and how often it was expected', () => {
     const till = {
-      ...{ id: 3, name: 'Front', active: true, disabled_reason: null, revoked_at: null },
+      ...{ id: 3, name: 'Front', active: true, disabled_reason: null, disabled_because: null },
       ...{ silent_since: '2030-01-01T12:04:00Z', expected_every_minutes: 30 },
-      disabled_because: null,
     };
-    const none = { needs_mapping: 0, failed: 0 };
-    expect(needsOfTills([till, { ...till, id: 4, silent_since: null }], none)).toEqual([
+    expect(needsOfTills({ ...none, tills: [till] })).toEqual([
       {
         id: 'silent-3',
         tone: 'danger',
         text: 'needs.connection.silent',
         values: { name: 'Front', n: 30 },
         at: '2030-01-01T12:04:00Z',
-        remedies: [{ label: 'needs.open', to: 'connections/3' }],
+        remedies: [{ label: 'needs.open', to: 'tills/3' }],
       },
     ]);
   });

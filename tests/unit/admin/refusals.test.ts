@@ -1,5 +1,5 @@
 import { createIntl } from 'react-intl';
-import { learnEnglish } from '../../../admin/src/utils/english';
+import { learnTexts } from '../../../admin/src/utils/loaded-texts';
 import { describeError } from '../../../admin/src/utils/refusals';
 import type { TextKey } from '../../../admin/src/utils/text';
 import { CAUSES } from '../../../server/src/webhooks/managing/assistant-tools';
@@ -7,7 +7,7 @@ import { REFUSAL_CODES } from '../../../shared/contracts/refusals';
 import { readTexts as read } from '../../support/translations';
 
 const keys = Object.keys(read('en'));
-learnEnglish(read('en'));
+learnTexts(read('en'));
 
 const textIn = (language: string) => {
   const { formatMessage } = createIntl({ locale: language, messages: read(language) });

@@ -78,7 +78,7 @@ describe('the command create-plugin', () => {
     const again = await run(['loyalty']);
     expect([again.code, again.stdout]).toEqual([2, '']);
     expect(again.stderr).toMatch(
-      /^switchboard create-plugin: src\/plugins\/loyalty is there already; nothing was written\n$/
+      /^switchboard create-plugin: src\/plugins\/loyalty already exists; nothing was written\n$/
     );
     expect(site.read('src/plugins/loyalty/strapi-server.js')).toBe('mine');
   });

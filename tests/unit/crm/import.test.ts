@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { emailKey } from '../../../server/src/crm/contact-integrity';
 import { readHeader, readRow } from '../../../server/src/crm/import/import-service';
 import { type CsvRecord, readCsv } from '../../../server/src/imports/read-csv';
 
@@ -174,6 +175,7 @@ describe('columns', () => {
       row: {
         line: 2,
         email: 'a@x.test',
+        key: emailKey('a@x.test'),
         input: { email: 'a@x.test', first_name: 'Ada', fields: { 'Shoe size': '41' }, score: 7 },
         tags: ['VIP', 'new'],
       },

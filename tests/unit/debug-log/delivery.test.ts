@@ -109,7 +109,7 @@ it('one that fails says why, when it is due again, and that its webhook is switc
     'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
     'switchboard: delivery ID recorded: pending after 1 attempt, due again at TIME',
     // Not of this level: who reads the warning knows the webhook by the name that he gave it.
-    `switchboard: webhook 3 (${CANARY} name): Attempts fail since TIME: http_500.`,
+    `switchboard: webhook 3 (${CANARY} name): Attempts have failed since TIME: http_500.`,
   ]);
   await site.connection('switchboard_deliveries').update({ next_attempt_at: 1 });
   await site.connection('switchboard_delivery_queue').update({ due_at: 1 });
@@ -118,7 +118,7 @@ it('one that fails says why, when it is due again, and that its webhook is switc
     'switchboard: delivery ID: attempt started, to webhook 3',
     'switchboard: delivery ID: attempt ended after N ms: http_500, status 500',
     'switchboard: delivery ID recorded: failed after 2 attempts',
-    'switchboard: webhook 3 switched off: what waits for it stays queued',
+    'switchboard: webhook 3 switched off: its deliveries stay queued',
     `switchboard: webhook 3 (${CANARY} name): Switched off after 1 failed deliveries in a row.`,
   ]);
 });

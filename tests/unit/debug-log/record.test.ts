@@ -127,16 +127,16 @@ it('a refund without its sale says until when it is held', async () => {
   );
 });
 
-it('one that cannot be applied says which try it was', async () => {
+it('one that cannot be applied says which attempt it was', async () => {
   await ingest(sale());
   await site.connection('switchboard_pos_events').update({ body: '{}' });
-  expect((await linesUntil(/on try/)).at(-1)).toBe(
-    'switchboard: POS event 1 failed on try 1, due again at TIME'
+  expect((await linesUntil(/on attempt/)).at(-1)).toBe(
+    'switchboard: POS event 1 failed on attempt 1, due again at TIME'
   );
   await site.connection('switchboard_pos_events').update({ tries: 4 });
   await site.connection('switchboard_record_queue').update({ due_at: 1 });
-  expect((await linesUntil(/on try/)).at(-1)).toBe(
-    'switchboard: POS event 1 failed on try 5, the last'
+  expect((await linesUntil(/on attempt/)).at(-1)).toBe(
+    'switchboard: POS event 1 failed on attempt 5, the last'
   );
 });
 

@@ -2,7 +2,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { readDocument, ROOT } from './support/markdown';
 
-/** docs/operations.md tells by what the plugin's lines are found in a site's log. */
+/** docs/logs.md tells by what the plugin's lines are found in a site's log. */
 
 const folder = path.join(ROOT, 'server/src');
 const calls = fs
@@ -20,8 +20,8 @@ const calls = fs
 
 it('finds the lines', () => expect(calls.length).toBeGreaterThan(15));
 
-it('each begins with the word that operations.md gives', () => {
-  expect(readDocument('docs/operations.md')).toContain('begins with `switchboard`');
+it('each begins with the word that docs/logs.md gives', () => {
+  expect(readDocument('docs/logs.md')).toContain('begins with `switchboard`');
   // What is handed on: the name of a worker or of a kind of work, which begins with it, and what `logFault` was given.
   expect(
     calls.filter(

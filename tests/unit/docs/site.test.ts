@@ -9,12 +9,24 @@ const pages = fs
   .filter((name) => name.endsWith('.md') && name !== 'index.md')
   .map((name) => name.replace(/\.md$/, ''));
 
-const menu = [
-  ...readDocument('docs/.vitepress/pages.mjs').matchAll(/page\('[^']+', '([^']+)'\)/g),
-].map(([, file = '']) => file);
+interface Entry {
+  text: string;
+  link: string;
+}
 
-it.each(pages)('%s is in the menu of the site, once', (page) => {
-  expect(menu.filter((file) => file === page)).toEqual([page]);
+const readMenu = async (): Promise<Entry[]> => {
+  const { sidebar } = (await import(path.join(ROOT, 'docs/.vitepress/pages.mjs'))) as {
+    sidebar: { items: Entry[] }[];
+  };
+  return sidebar.flatMap(({ items }) => items);
+};
+
+const titleOf = (page: string): string =>
+  /^# (.+)$/m.exec(readDocument(`docs/${page}.md`))?.[1] ?? '';
+
+it.each(pages)('%s is in the menu of the site, once, under its title', async (page) => {
+  const entries = (await readMenu()).filter(({ link }) => link === `/${page}`);
+  expect(entries.map(({ text }) => text)).toEqual([titleOf(page)]);
 });
 
 it.each(pages)('%s is named in docs/index.md', (page) => {
@@ -22,8 +34,30 @@ it.each(pages)('%s is named in docs/index.md', (page) => {
   expect(named).toContain(`${page}.md`);
 });
 
-it('the menu has nothing that is not there', () => {
-  expect(menu.filter((file) => !fs.existsSync(path.join(ROOT, 'docs', `${file}.md`)))).toEqual([]);
+/** Lists and tables of pages; a sentence of another page may call one as it likes. */
+const LISTS = ['docs/index.md', 'docs/operations.md', 'README.md'];
+const README_TABLE = /^\| .*\]\(docs\/.*$/gm;
+
+it.each(LISTS)('%s names pages by their titles', (list) => {
+  const text =
+    list === 'README.md'
+      ? (readDocument(list).match(README_TABLE) ?? []).join('\n')
+      : readDocument(list);
+  const links = [...text.matchAll(/\[([^\]]+)\]\((?:docs\/)?([\w-]+)\.md\)/g)];
+  expect(links.length).toBeGreaterThan(7);
+  const misnamed = links.filter(
+    ([, name = '', page = '']) => name.toLowerCase() !== titleOf(page).toLowerCase()
+  );
+  expect(misnamed.map(([link]) => link)).toEqual([]);
+});
+
+it('no two pages have the same title', () => {
+  expect(new Set(pages.map(titleOf)).size).toBe(pages.length);
+});
+
+it('the menu has nothing that is not there', async () => {
+  const files = (await readMenu()).map(({ link }) => path.join(ROOT, 'docs', `${link}.md`));
+  expect(files.filter((file) => !fs.existsSync(file))).toEqual([]);
 });
 
 it('each page begins with its title', () => {

@@ -49,6 +49,14 @@ describe('a body that is spooled', () => {
     expect(folders()).toEqual(before);
   });
 
+  it('is open before it is worked on: opening later, after a quick failure, would end the process', async () => {
+    const read = await withSpooled(Readable.from(['a']), (file, name) => {
+      fs.rmSync(path.dirname(name), { recursive: true });
+      return textOf(file);
+    });
+    expect(read).toBe('a');
+  });
+
   it('is not worked on where it breaks off', async () => {
     const before = folders();
     const work = jest.fn();

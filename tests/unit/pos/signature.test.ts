@@ -119,7 +119,7 @@ describe('verifySignature', () => {
 
   it('is spent for an unknown key, and that is refused', () => {
     const request = { timestamp: '1', signature: undefined, body };
-    expect(() => requireConnection(null, request)).toThrow('is no key of this site');
+    expect(() => requireConnection(null, request)).toThrow('unknown on this site');
   });
 });
 

@@ -16,7 +16,7 @@ import { readDocument } from '../docs/support/markdown';
  * in then. The words and their meanings are those that tills and owners read.
  */
 
-const told = readDocument('docs/tills.md').split('## What becomes of a record')[1] ?? '';
+const told = readDocument('docs/tills.md').split('## How a record is processed')[1] ?? '';
 const STATES = [...told.matchAll(/^\| `(\w+)`/gm)].map(([, state]) => state as EventState);
 const FLAGS = [...(/^Its flags.*$/m.exec(told)?.[0] ?? '').matchAll(/`(\w+)`/g)].map(
   ([, flag]) => flag

@@ -300,7 +300,7 @@ describe('the published schemas', () => {
       expect(description).toContain(words);
     }
     if (kind !== 'inventory') return;
-    expect(description).toMatch(/no sku stands twice/);
+    expect(description).toMatch(/no sku appears twice/);
     expect(description).toMatch(/at most 5 minutes ahead/);
   });
 

@@ -16,10 +16,10 @@ describe('what a cause says in words', () => {
   });
 
   it.each([
-    ['http_401', /answered 401: it wants a login/],
-    ['http_410', /answered 410: this address is gone/],
-    ['http_418', /answered 418: only an answer from 200 to 299/],
-    ['http_503', /answered 503: it broke down/],
+    ['http_401', /answered 401: it requires a login/],
+    ['http_410', /answered 410: this address no longer exists/],
+    ['http_418', /answered 418: only 200 to 299/],
+    ['http_503', /answered 503: it failed while handling/],
   ])('of %s names the status', (cause, said) => {
     expect(causeText(cause)).toMatch(said);
   });

@@ -7,6 +7,7 @@ import { Loaded } from '../../components/page-states';
 import { Panel } from '../../components/panel';
 import { RowLink } from '../../components/row-link';
 import { usePosEvents } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { EventStateBadge } from '../events/badges';
 import { Unexpected, useDifferenceText } from '../events/closing-panel';
@@ -31,14 +32,14 @@ export const Closings = ({ connectionId }: { connectionId: number }) => {
   const difference = useDifferenceText();
   const closings = usePosEvents(
     { connection: connectionId, kind: 'closing', perPage: SHOWN },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const columns: Column<PosEvent>[] = [
     {
       id: 'id',
       label: text('event.externalId'),
       cell: ({ id, external_id: external }) => (
-        <RowLink to={`/plugins/switchboard/events/${id}`}>{external}</RowLink>
+        <RowLink to={`/plugins/switchboard/records/${id}`}>{external}</RowLink>
       ),
     },
     {
@@ -53,6 +54,7 @@ export const Closings = ({ connectionId }: { connectionId: number }) => {
     },
     {
       id: 'missing',
+      wide: true,
       label: text('closing.missing'),
       cell: ({ closing_summary: closing }) => closing?.missing ?? '–',
     },
@@ -91,7 +93,7 @@ export const Closings = ({ connectionId }: { connectionId: number }) => {
           tag={Link}
           size="S"
           variant="tertiary"
-          to={`/plugins/switchboard/events?connection=${connectionId}&kind=closing`}
+          to={`/plugins/switchboard/records?connection=${connectionId}&kind=closing`}
         >
           {text('closing.all')}
         </LinkButton>

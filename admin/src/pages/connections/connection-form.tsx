@@ -18,9 +18,12 @@ import {
   type ConnectionMode,
   type ConnectionScope,
   type ConnectionType,
+  CUSTOMER_RULES,
+  type CustomerRule,
 } from '../../../../shared/contracts/pos';
 import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
+import { InHeader } from '../../components/form-page';
 import type { Problems, Saved } from '../../utils/errors';
 import { type Translate, useText } from '../../utils/text';
 import { LocationMap, type MappedLocation } from './location-map';
@@ -42,6 +45,8 @@ export interface ConnectionValues extends SilenceValues {
   scopes: ConnectionScope[];
   mode: ConnectionMode;
   group: string | null;
+  customers: CustomerRule;
+  country: string | null;
   locations: MappedLocation[];
 }
 
@@ -55,6 +60,8 @@ export const BLANK_CONNECTION: ConnectionValues = {
   scopes: [...SCOPES],
   mode: 'test',
   group: null,
+  customers: 'match',
+  country: null,
   locations: [],
   expected_every_minutes: null,
   open_hours: [],
@@ -66,6 +73,8 @@ export const valuesOf = ({
   scopes,
   mode,
   group,
+  customers,
+  country,
   locations,
   ...connection
 }: Connection): ConnectionValues => ({
@@ -74,6 +83,8 @@ export const valuesOf = ({
   scopes,
   mode,
   group,
+  customers,
+  country,
   locations: locations.map(({ ref, location }) => ({ ref, location: location.id })),
   expected_every_minutes: connection.expected_every_minutes,
   open_hours: connection.open_hours ?? [],
@@ -128,17 +139,20 @@ export const ConnectionForm = ({
       problemsOf={(values) => problemsOf(values, text)}
       onSave={(values, changed) => onSave(toSend(values) as ConnectionChanges, toSend(changed))}
     >
-      {({ values, errors, saving, set }) => (
-        <Panel
-          title={text('connection.details')}
-          actions={
-            !disabled && (
-              <Button type="submit" startIcon={<Check />} loading={saving}>
+      {({ values, errors, saving, modified, submit, set }) => (
+        <Panel title={text('connection.details')}>
+          {!disabled && (
+            <InHeader>
+              <Button
+                startIcon={<Check />}
+                loading={saving}
+                disabled={!modified && !withMode}
+                onClick={submit}
+              >
                 {submitLabel}
               </Button>
-            )
-          }
-        >
+            </InHeader>
+          )}
           <Grid.Root gap={6}>
             <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
               <Field.Root
@@ -211,6 +225,47 @@ export const ConnectionForm = ({
                     {text(`connection.scope.${scope}`)}
                   </Checkbox>
                 ))}
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
+            </Grid.Item>
+            <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
+              <Field.Root
+                name="customers"
+                error={errors.customers}
+                hint={text('connection.customers.hint')}
+              >
+                <Field.Label>{text('connection.customers')}</Field.Label>
+                <SingleSelect
+                  value={values.customers}
+                  disabled={disabled}
+                  onChange={(rule) => set('customers', rule as CustomerRule)}
+                >
+                  {CUSTOMER_RULES.map((rule) => (
+                    <SingleSelectOption key={rule} value={rule}>
+                      {text(`connection.customers.${rule}`)}
+                    </SingleSelectOption>
+                  ))}
+                </SingleSelect>
+                <Field.Hint />
+                <Field.Error />
+              </Field.Root>
+            </Grid.Item>
+            <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
+              <Field.Root
+                name="country"
+                error={errors.country}
+                hint={text('connection.country.hint')}
+              >
+                <Field.Label>{text('connection.country')}</Field.Label>
+                <TextInput
+                  value={values.country ?? ''}
+                  maxLength={2}
+                  disabled={disabled || values.customers === 'ignore'}
+                  onChange={(event) =>
+                    set('country', event.currentTarget.value.toUpperCase() || null)
+                  }
+                />
                 <Field.Hint />
                 <Field.Error />
               </Field.Root>

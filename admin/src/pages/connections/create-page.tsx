@@ -1,7 +1,7 @@
-import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { useNavigate } from 'react-router-dom';
 import type { ConnectionWithSecret } from '../../../../shared/contracts/pos';
+import { FormPage } from '../../components/form-page';
 import { useCreateConnection } from '../../services/pos';
 import { useSaved } from '../../utils/errors';
 import { useText } from '../../utils/text';
@@ -16,35 +16,29 @@ const ConnectionCreatePage = () => {
   // The secret lives in this page's memory alone: a reload forgets it.
   const [created, setCreated] = useState<ConnectionWithSecret>();
   return (
-    <Page.Main>
-      <Page.Title>{text('connection.create')}</Page.Title>
-      <Layouts.Header
-        title={text('connection.create')}
-        subtitle={text('connection.create.subtitle')}
-        navigationAction={<BackButton fallback="/plugins/switchboard/connections" />}
+    <FormPage
+      title={text('connection.create')}
+      subtitle={text('connection.create.subtitle')}
+      fallback="/plugins/switchboard/tills"
+    >
+      <ConnectionForm
+        initial={BLANK_CONNECTION}
+        withMode
+        submitLabel={text('connection.create.submit')}
+        onSave={async (values) => {
+          const done = await create(values);
+          if (!('error' in done)) setCreated(done.data);
+          return savedOr(done, 'connection.created');
+        }}
       />
-      <Layouts.Content>
-        <ConnectionForm
-          initial={BLANK_CONNECTION}
-          withMode
-          submitLabel={text('connection.create.submit')}
-          onSave={async (values) => {
-            const done = await create(values);
-            if (!('error' in done)) setCreated(done.data);
-            return savedOr(done, 'connection.created');
-          }}
-        />
-      </Layouts.Content>
       {created && (
         <Credentials
           connection={created}
           secret={created.secret}
-          onDone={() =>
-            navigate(`/plugins/switchboard/connections/${created.id}`, { replace: true })
-          }
+          onDone={() => navigate(`/plugins/switchboard/tills/${created.id}`, { replace: true })}
         />
       )}
-    </Page.Main>
+    </FormPage>
   );
 };
 

@@ -2,19 +2,20 @@ import { LinkButton, Typography } from '@strapi/design-system';
 import { Plus } from '@strapi/icons';
 import { Layouts, Page } from '@strapi/strapi/admin';
 import { Link, useNavigate } from 'react-router-dom';
-import type { Connection } from '../../../../shared/contracts/pos';
+import type { ConnectionSummary } from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useConnections } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { RowLink } from '../../components/row-link';
 import { ClockSkew, ConnectionBadge } from './badges';
 
 const REFRESH_MS = 10_000;
 
-const useColumns = (): Column<Connection>[] => {
+const useColumns = (): Column<ConnectionSummary>[] => {
   const text = useText();
   return [
     {
@@ -30,7 +31,10 @@ const useColumns = (): Column<Connection>[] => {
     {
       id: 'locations',
       label: text('connection.locations'),
-      cell: ({ locations }) => locations.map(({ location }) => location.name).join(', ') || '–',
+      cell: ({ locations, location_count: count }) => {
+        const more = count - locations.length;
+        return `${locations.join(', ') || '–'}${more > 0 ? ` +${more}` : ''}`;
+      },
     },
     {
       id: 'seen',
@@ -61,7 +65,7 @@ const ConnectionListPage = () => {
   const text = useText();
   const navigate = useNavigate();
   const { can } = useAccess();
-  const connections = useConnections(undefined, { pollingInterval: REFRESH_MS });
+  const connections = useConnections(undefined, { pollingInterval: usePolling(REFRESH_MS) });
   const columns = useColumns();
   const create = can('connections.manage') && (
     <LinkButton tag={Link} to="create" startIcon={<Plus />} size="S">
@@ -70,9 +74,9 @@ const ConnectionListPage = () => {
   );
   return (
     <Page.Main>
-      <Page.Title>{text('nav.connections')}</Page.Title>
+      <Page.Title>{text('nav.tills')}</Page.Title>
       <Layouts.Header
-        title={text('nav.connections')}
+        title={text('nav.tills')}
         subtitle={text('connection.subtitle')}
         primaryAction={create}
       />
@@ -80,7 +84,7 @@ const ConnectionListPage = () => {
         <Loaded query={connections}>
           {(rows) => (
             <DataTable
-              label={text('nav.connections')}
+              label={text('nav.tills')}
               columns={columns}
               rows={rows}
               rowId={({ id }) => id}

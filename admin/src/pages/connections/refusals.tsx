@@ -10,6 +10,7 @@ import { Panel } from '../../components/panel';
 import { Loaded } from '../../components/page-states';
 import { Time } from '../../components/time';
 import { useRefusals } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 
 const REFRESH_MS = 10_000;
@@ -52,7 +53,7 @@ export const useRefusalColumns = <Row extends ConnectionRefusal>(): Column<Row>[
 /** The till's latest requests that were not accepted, each as its till was told. */
 export const Refusals = ({ connectionId }: { connectionId: number }) => {
   const text = useText();
-  const refusals = useRefusals(connectionId, { pollingInterval: REFRESH_MS });
+  const refusals = useRefusals(connectionId, { pollingInterval: usePolling(REFRESH_MS) });
   const columns = useRefusalColumns<ConnectionRefusal>();
   return (
     <div id="refusals">

@@ -8,6 +8,7 @@ import { Loaded } from '../../components/page-states';
 import { Panel } from '../../components/panel';
 import { useSales, useShopDay } from '../../services/sales';
 import { addedUp, byDay, dayAfter, daysFromTo, rowsWithin, takingsOf } from '../../utils/sales';
+import { usePolling } from '../../utils/polling';
 import { type TextKey, useText } from '../../utils/text';
 import { TakingsChart, useDayLabel } from './takings-chart';
 
@@ -94,7 +95,7 @@ const Week = ({ connectionId, today, zone }: WeekProps) => {
   const from = dayAfter(today, -WEEK);
   const sales = useSales(
     { from, to: today, group: 'day', connection: connectionId },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   return (
     <Panel
@@ -113,7 +114,7 @@ const Week = ({ connectionId, today, zone }: WeekProps) => {
             tag={Link}
             size="S"
             variant="tertiary"
-            to={`/plugins/switchboard/days?connection=${connectionId}`}
+            to={`/plugins/switchboard/sales?connection=${connectionId}`}
           >
             {text('takings.more')}
           </LinkButton>
@@ -154,7 +155,7 @@ const Week = ({ connectionId, today, zone }: WeekProps) => {
 /** The takings of a till today, yesterday and in the shop's last seven days. */
 export const Takings = ({ connectionId }: { connectionId: number }) => {
   // Asked again now and then: a page may be open at midnight.
-  const day = useShopDay(undefined, { pollingInterval: REFRESH_MS });
+  const day = useShopDay(undefined, { pollingInterval: usePolling(REFRESH_MS) });
   return (
     <Loaded query={day}>
       {({ today, time_zone: zone }) => (

@@ -25,6 +25,13 @@ export const TestSummary = ({ connectionId }: { connectionId: number }) => {
     return <Typography textAlign="center">{text('error.load')}</Typography>;
   }
   const records = events.data.data.filter(({ mode }) => mode === 'test');
+  if (records.length === 0 && refusals.data.length === 0) {
+    return (
+      <Typography textAlign="center" textColor="danger600" fontWeight="bold">
+        {text('connection.goLive.nothing')}
+      </Typography>
+    );
+  }
   const problems = records.filter(needsAttention).length;
   const through = records.filter((one) => one.state === 'simulated' && !needsAttention(one)).length;
   return (

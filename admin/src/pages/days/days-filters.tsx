@@ -1,14 +1,21 @@
-import { Button, Combobox, ComboboxOption, Field, Flex, Typography } from '@strapi/design-system';
-import { useEffect, useState } from 'react';
+import {
+  Button,
+  Combobox,
+  ComboboxOption,
+  DatePicker,
+  Field,
+  Flex,
+  Typography,
+} from '@strapi/design-system';
+import { useState } from 'react';
 import { SALES_GROUPS } from '../../../../shared/contracts/pos';
 import { Filter } from '../../components/filter';
-import { TimeInput } from '../../components/time-input';
 import { useAccess } from '../../permissions';
 import { useConnections } from '../../services/pos';
 import { type SalesFilter, useSoldItem } from '../../services/sales';
 import { useStockGrid } from '../../services/stock';
 import { useText } from '../../utils/text';
-import { isDay, PRESET_NAMES, rangeOf, type useDaysQuery } from './days-query';
+import { dayOf, pickerDate, PRESET_NAMES, rangeOf, type useDaysQuery } from './days-query';
 
 type Change = ReturnType<typeof useDaysQuery>[1];
 
@@ -18,24 +25,16 @@ interface DayFieldProps {
   onChange(day: string): void;
 }
 
-/** A day as the browser asks for it. Half-typed input stays here. */
+/** One day of the shop. It cannot be emptied: a report always has a first and a last day. */
 const DayField = ({ name, value, onChange }: DayFieldProps) => {
   const text = useText();
-  const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
   return (
     <Field.Root name={name}>
       <Field.Label>{text(`log.${name}`)}</Field.Label>
-      <TimeInput
+      <DatePicker
         size="S"
-        type="date"
-        value={typed}
-        onBlur={() => setTyped(value)}
-        onChange={(event) => {
-          const day = event.currentTarget.value;
-          setTyped(day);
-          if (isDay(day)) onChange(day);
-        }}
+        value={pickerDate(value)}
+        onChange={(date) => date && onChange(dayOf(date))}
       />
     </Field.Root>
   );

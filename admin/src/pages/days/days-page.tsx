@@ -7,6 +7,7 @@ import { Loaded } from '../../components/page-states';
 import { type SalesFilter, salesPath, useSales, useShopDay } from '../../services/sales';
 import { download } from '../../utils/csv';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { DaysFilters } from './days-filters';
 import { filterOf, problemOf, useDaysQuery } from './days-query';
@@ -54,7 +55,11 @@ const Report = ({
   perPage: number;
   page: number;
 }) => {
-  const { currentData: data, error, refetch } = useSales(filter, { pollingInterval: REFRESH_MS });
+  const {
+    currentData: data,
+    error,
+    refetch,
+  } = useSales(filter, { pollingInterval: usePolling(REFRESH_MS) });
   // An answer to another query must not be shown.
   return (
     <Loaded query={{ ...(data && { data }), error, refetch }}>
@@ -70,9 +75,9 @@ const Content = ({ day }: { day: ShopDay }) => {
   const problem = problemOf(filter);
   return (
     <Page.Main>
-      <Page.Title>{text('nav.days')}</Page.Title>
+      <Page.Title>{text('nav.sales')}</Page.Title>
       <Layouts.Header
-        title={text('nav.days')}
+        title={text('nav.sales')}
         subtitle={text('days.subtitle')}
         primaryAction={<CsvButton filter={filter} disabled={problem !== null} />}
       />
@@ -101,7 +106,7 @@ const Content = ({ day }: { day: ShopDay }) => {
 };
 
 const DaysPage = () => {
-  const day = useShopDay(undefined, { pollingInterval: REFRESH_MS });
+  const day = useShopDay(undefined, { pollingInterval: usePolling(REFRESH_MS) });
   return <Loaded query={day}>{(shop) => <Content day={shop} />}</Loaded>;
 };
 

@@ -32,11 +32,19 @@ export const rangeOf = (preset: Preset, today: string): { from: string; to: stri
 };
 
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
-/** The most days that the server reports, docs/tills.md#what-was-sold. */
+/** The most days that the server reports, docs/shop.md#sales. */
 const MAX_DAYS = 1_100;
 
 export const isDay = (text: string): boolean =>
   DAY.test(text) && !Number.isNaN(Date.parse(`${text}T00:00:00Z`)) && text >= '1900';
+
+/** A day as the host's picker takes it: midnight where the reader is. */
+export const pickerDate = (day: string): Date => new Date(`${day}T00:00:00`);
+
+export const dayOf = (date: Date): string =>
+  [date.getFullYear(), date.getMonth() + 1, date.getDate()]
+    .map((part) => String(part).padStart(2, '0'))
+    .join('-');
 
 const idOf = (text: string | undefined): number | undefined =>
   text && /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined;

@@ -45,7 +45,7 @@ const Subject = ({ row, names }: { row: TableRow; names: SalesMeta['names'] }) =
   const { id } = row.connection;
   const name = names[id] ?? `#${id}`;
   return can('connections.read') ? (
-    <RowLink to={`/plugins/switchboard/connections/${id}`}>{name}</RowLink>
+    <RowLink to={`/plugins/switchboard/tills/${id}`}>{name}</RowLink>
   ) : (
     <Typography textColor="neutral800">{name}</Typography>
   );

@@ -8,18 +8,20 @@ import { CopyButton } from '../../components/copy-button';
 import { DefinitionList, headerLines } from '../../components/definition-list';
 import { Loaded, NotFound } from '../../components/page-states';
 import { RecordLink } from '../../components/record-link';
-import { Time } from '../../components/time';
+import { Time, useIsNow } from '../../components/time';
 import { useAccess } from '../../permissions';
-import { useDelivery, useEndWait, useHealth, useRetryDelivery } from '../../services/webhooks';
+import { useDelivery, useEndWait, useRetryDelivery, useWebhook } from '../../services/webhooks';
 import { curlOf } from '../../utils/curl';
 import { useOutcome } from '../../utils/errors';
+import { isDueSoon, usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { useCause } from '../webhooks/causes';
 import { DeliveryStateBadge, NextTry } from '../webhooks/cells';
 import { AttemptTimeline } from './attempt-timeline';
 import { WebhookName } from './webhook-name';
 
-const REFRESH_MS = 2000;
+const DUE_REFRESH_MS = 2000;
+const REFRESH_MS = 10_000;
 
 const Footer = styled(Modal.Footer)`
   flex-wrap: wrap;
@@ -104,7 +106,10 @@ const Detail = ({ delivery, active }: { delivery: Delivery; active: boolean }) =
         rows={[
           [text('delivery.status'), <DeliveryStateBadge key="state" state={delivery.state} />],
           [text('delivery.record'), <RecordLink key="record" subject={delivery.subject} />],
-          [text('delivery.webhook'), <WebhookName key="webhook" id={delivery.webhook_id} />],
+          [
+            text('delivery.webhook'),
+            <WebhookName key="webhook" id={delivery.webhook_id} name={delivery.webhook_name} />,
+          ],
           [text('delivery.tries'), delivery.tries],
           [text('delivery.next'), <NextTry key="next" at={next} active={active} both />],
           [text('delivery.created'), <Time key="created" at={delivery.created_at} both />],
@@ -151,13 +156,13 @@ export const DeliveryDialog = ({ id, webhook, onClose }: DeliveryDialogProps) =>
   const [retry, { isLoading }] = useRetryDelivery();
   const [endWait] = useEndWait();
   const { currentData } = useDelivery(id);
-  const query = useDelivery(id, {
-    pollingInterval: currentData?.status === 'pending' ? REFRESH_MS : 0,
-  });
-  const health = useHealth();
+  const isPending = currentData?.status === 'pending';
+  const isDue = useIsNow((now) => isDueSoon(currentData?.next_attempt_at ?? null, now));
+  const refreshMs = usePolling(isDue ? DUE_REFRESH_MS : REFRESH_MS);
+  const query = useDelivery(id, { pollingInterval: isPending ? refreshMs : 0 });
   const isForeign = webhook !== undefined && query.data && query.data.webhook_id !== webhook;
   const shown = isForeign || query.error ? undefined : query.data;
-  const owner = health.data?.webhooks.find((one) => one.webhook_id === shown?.webhook_id);
+  const { currentData: owner } = useWebhook(shown?.webhook_id ?? 0, { skip: !shown });
   const onRetry = async (rowId: number): Promise<void> => {
     const after = outcome(await retry(rowId));
     if (after) outcome({ data: after }, after.status === 'sent' ? 'delivery.sentAgain' : undefined);
@@ -192,7 +197,7 @@ export const DeliveryDialog = ({ id, webhook, onClose }: DeliveryDialogProps) =>
             </Box>
           ) : (
             <Loaded query={query}>
-              {(delivery) => <Detail delivery={delivery} active={owner?.health.state !== 'off'} />}
+              {(delivery) => <Detail delivery={delivery} active={owner?.active !== false} />}
             </Loaded>
           )}
         </Modal.Body>

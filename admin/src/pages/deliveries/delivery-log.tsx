@@ -1,29 +1,30 @@
 import { Box, Button, Checkbox, Flex, Typography } from '@strapi/design-system';
 import { ArrowUp, ArrowDown } from '@strapi/icons';
 import { useState } from 'react';
-import type { CursorPage, Delivery } from '../../../../shared/contracts/webhooks';
+import type { CursorPage, DeliverySummary } from '../../../../shared/contracts/webhooks';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
 import { Panel } from '../../components/panel';
 import { RecordLink } from '../../components/record-link';
 import { RowLink } from '../../components/row-link';
-import { Time } from '../../components/time';
+import { Time, useIsNow } from '../../components/time';
 import { useAccess } from '../../permissions';
-import { useHealth, useLog } from '../../services/webhooks';
-import { useText } from '../../utils/text';
+import { useLog } from '../../services/webhooks';
+import { isDueSoon, usePolling } from '../../utils/polling';
+import { type Translate, useText } from '../../utils/text';
 import { useCause } from '../webhooks/causes';
 import { DeliveryStateBadge, NextTry } from '../webhooks/cells';
 import { CauseFilter } from './cause-filter';
 import { DeliveryDialog, LOG_ID, rowLinkId } from './delivery-dialog';
-import { LogFilters } from './log-filters';
+import { FilterChips, LogFilters } from './log-filters';
 import { type LogQuery, useLogQuery } from './log-query';
 import { RecoveryButtons } from './recovery-buttons';
 import { RecoveryProgress } from './recovery-progress';
 import { WebhookName } from './webhook-name';
 
 const PAGE_SIZE = 50;
-const PENDING_REFRESH_MS = 2000;
-const IDLE_REFRESH_MS = 10_000;
+const DUE_REFRESH_MS = 2000;
+const REFRESH_MS = 10_000;
 
 /** The webhook whose log it is; without one, that of all. */
 export interface LogOf {
@@ -33,45 +34,50 @@ export interface LogOf {
 
 interface Selection {
   ids: ReadonlySet<number>;
-  toggle(id: number): void;
+  /** Deliveries of the page that can be chosen. */
+  offered: readonly number[];
+  choose(ids: readonly number[], chosen: boolean): void;
 }
 
 /** True if a recovery would send the delivery again. */
-const isRecoverable = ({ state }: Delivery): boolean => state === 'failing' || state === 'failed';
+const isRecoverable = ({ state }: DeliverySummary): boolean =>
+  state === 'failing' || state === 'failed';
+
+const selectColumn = (selection: Selection, text: Translate): Column<DeliverySummary> => {
+  const { ids, offered, choose } = selection;
+  const chosen = offered.filter((id) => ids.has(id)).length;
+  return {
+    id: 'select',
+    label: text('recovery.select'),
+    hiddenLabel: true,
+    heading: offered.length > 0 && (
+      <Checkbox
+        aria-label={text('recovery.selectAll')}
+        checked={chosen === offered.length || (chosen > 0 && 'indeterminate')}
+        onCheckedChange={(all) => choose(offered, all !== false)}
+      />
+    ),
+    interactive: true,
+    cell: (delivery) =>
+      isRecoverable(delivery) && (
+        <Checkbox
+          aria-label={text('recovery.selectOne', { event: delivery.event, id: delivery.id })}
+          checked={ids.has(delivery.id)}
+          onCheckedChange={(one) => choose([delivery.id], one !== false)}
+        />
+      ),
+  };
+};
 
 const useColumns = (
   log: LogQuery,
   webhook: LogOf | undefined,
   selection: Selection | undefined
-): Column<Delivery>[] => {
+): Column<DeliverySummary>[] => {
   const text = useText();
   const cause = useCause();
-  const health = useHealth();
-  const isServed = (id: number): boolean =>
-    webhook?.active ??
-    health.data?.webhooks.find((one) => one.webhook_id === id)?.health.state !== 'off';
   return [
-    ...(selection
-      ? [
-          {
-            id: 'select',
-            label: text('recovery.select'),
-            hiddenLabel: true,
-            interactive: true,
-            cell: (delivery: Delivery) =>
-              isRecoverable(delivery) && (
-                <Checkbox
-                  aria-label={text('recovery.selectOne', {
-                    event: delivery.event,
-                    id: delivery.id,
-                  })}
-                  checked={selection.ids.has(delivery.id)}
-                  onCheckedChange={() => selection.toggle(delivery.id)}
-                />
-              ),
-          },
-        ]
-      : []),
+    ...(selection ? [selectColumn(selection, text)] : []),
     {
       id: 'event',
       label: text('delivery.event'),
@@ -94,7 +100,9 @@ const useColumns = (
             id: 'webhook',
             label: text('delivery.webhook'),
             interactive: true,
-            cell: ({ webhook_id: id }: Delivery) => <WebhookName id={id} />,
+            cell: ({ webhook_id: id, webhook_name: name }: DeliverySummary) => (
+              <WebhookName id={id} name={name} />
+            ),
           },
         ]),
     {
@@ -105,11 +113,11 @@ const useColumns = (
     {
       id: 'answer',
       label: text('delivery.answer'),
-      cell: ({ answer, error, tries }) => (
+      cell: ({ response_code: status, error, tries }) => (
         <Typography textColor={error ? 'danger600' : 'neutral800'}>
           {error && cause.short(error)}
-          {!error && answer && text('answer.status', { status: answer.status })}
-          {!error && !answer && tries === 0 && '–'}
+          {!error && status !== null && text('answer.status', { status })}
+          {!error && status === null && tries === 0 && '–'}
         </Typography>
       ),
     },
@@ -118,7 +126,9 @@ const useColumns = (
       id: 'next',
       wide: true,
       label: text('delivery.next'),
-      cell: ({ next_attempt_at: at, webhook_id: id }) => <NextTry at={at} active={isServed(id)} />,
+      cell: ({ next_attempt_at: at, webhook_active: active }) => (
+        <NextTry at={at} active={active} />
+      ),
     },
     {
       id: 'created',
@@ -128,13 +138,7 @@ const useColumns = (
   ];
 };
 
-const toggled = (ids: ReadonlySet<number>, id: number): ReadonlySet<number> => {
-  const next = new Set(ids);
-  if (!next.delete(id)) next.add(id);
-  return next;
-};
-
-const Footer = ({ meta, log }: { meta: CursorPage<Delivery>['meta']; log: LogQuery }) => {
+const Footer = ({ meta, log }: { meta: CursorPage<DeliverySummary>['meta']; log: LogQuery }) => {
   const text = useText();
   const { total, total_capped: capped, searched_from: from, next_cursor: next } = meta;
   return (
@@ -173,6 +177,40 @@ const Footer = ({ meta, log }: { meta: CursorPage<Delivery>['meta']; log: LogQue
   );
 };
 
+/** The deliveries that were picked to be sent again. */
+const useSelection = (rows: readonly DeliverySummary[]) => {
+  const [ids, setIds] = useState<ReadonlySet<number>>(new Set());
+  const selection: Selection = {
+    ids,
+    offered: rows.filter(isRecoverable).map(({ id }) => id),
+    choose: (some, isChosen) =>
+      setIds((before) => {
+        const next = new Set(before);
+        for (const id of some) {
+          if (isChosen) next.add(id);
+          else next.delete(id);
+        }
+        return next;
+      }),
+  };
+  return { selection, clear: () => setIds(new Set()) };
+};
+
+/** The page of the log that is shown, asked for often while one of its deliveries is due. */
+const useShownPage = (log: LogQuery) => {
+  const page = { ...log.filter, cursor: log.cursor, limit: PAGE_SIZE };
+  const { currentData } = useLog(page);
+  const isDue = useIsNow((now) =>
+    Boolean(
+      currentData?.data.some(
+        ({ next_attempt_at: at, webhook_active: active }) => active && isDueSoon(at, now)
+      )
+    )
+  );
+  const refreshMs = usePolling(isDue ? DUE_REFRESH_MS : REFRESH_MS);
+  return useLog(page, { pollingInterval: log.cursor ? 0 : refreshMs });
+};
+
 /**
  * Deliveries, newest first, of one webhook or of all. Filters, page and the open delivery are in the
  * address. Rows stay in place while they are asked for again.
@@ -181,36 +219,23 @@ export const DeliveryLog = ({ webhook }: { webhook?: LogOf }) => {
   const text = useText();
   const log = useLogQuery(webhook?.id);
   const { can } = useAccess();
-  const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
-  const selection = {
-    ids: chosen,
-    toggle: (id: number) => setChosen((before) => toggled(before, id)),
-  };
+  const deliveries = useShownPage(log);
+  const { selection, clear } = useSelection(deliveries.data?.data ?? []);
   const columns = useColumns(log, webhook, can('webhooks.update') ? selection : undefined);
-  const page = { ...log.filter, cursor: log.cursor, limit: PAGE_SIZE };
-  const { currentData } = useLog(page);
-  const isPending = currentData?.data.some(({ status }) => status === 'pending') ?? false;
-  const refreshMs = isPending ? PENDING_REFRESH_MS : IDLE_REFRESH_MS;
-  const deliveries = useLog(page, { pollingInterval: log.cursor ? 0 : refreshMs });
 
   return (
     <Box id={LOG_ID} tabIndex={-1}>
       <Panel title={text('delivery.log')}>
         <LogFilters log={log} overAll={webhook === undefined} />
+        <FilterChips log={log} />
         <CauseFilter
           filter={log.filter}
           chosen={log.value('cause')}
-          refreshMs={IDLE_REFRESH_MS}
           onChoose={(cause) => log.narrow({ cause })}
         />
         <RecoveryProgress />
         {can('webhooks.update') && (
-          <RecoveryButtons
-            filter={log.filter}
-            chosen={chosen}
-            refreshMs={IDLE_REFRESH_MS}
-            onStarted={() => setChosen(new Set())}
-          />
+          <RecoveryButtons filter={log.filter} chosen={selection.ids} onStarted={clear} />
         )}
         <Loaded query={deliveries}>
           {({ data, meta }) => (

@@ -1,17 +1,27 @@
-import { Button, Field, Flex, Searchbar, SearchForm } from '@strapi/design-system';
+import {
+  Button,
+  Combobox,
+  ComboboxOption,
+  Flex,
+  Searchbar,
+  SearchForm,
+  Tag,
+} from '@strapi/design-system';
 import { Cross } from '@strapi/icons';
 import { useEffect, useState } from 'react';
 import { DELIVERY_STATES } from '../../../../shared/contracts/webhooks';
 import { Filter } from '../../components/filter';
-import { TimeInput } from '../../components/time-input';
-import { useCatalogue, useWebhookPage } from '../../services/webhooks';
-import { instantOf, localTime } from '../../utils/local-time';
-import { useText } from '../../utils/text';
+import { TimeField } from '../../components/time-field';
+import { useEventNames, useWebhook, useWebhookPage } from '../../services/webhooks';
+import { keyFor, useText } from '../../utils/text';
+import { useAbsoluteTime } from '../../components/time';
+import { useCause } from '../webhooks/causes';
+import { FILTER_KEYS, type FilterKey } from './log-filter';
 import type { LogQuery } from './log-query';
 
 /** The most likely filter. */
 export const FAILED_STATES = 'failing,failed';
-const WEBHOOKS_OFFERED = 100;
+const WEBHOOKS_OFFERED = 20;
 
 const TextSearch = ({ log }: { log: LogQuery }) => {
   const text = useText();
@@ -40,38 +50,45 @@ const TextSearch = ({ log }: { log: LogQuery }) => {
   );
 };
 
-interface TimeFieldProps {
-  name: 'from' | 'to';
-  log: LogQuery;
-}
-
-const TimeField = ({ name, log }: TimeFieldProps) => {
-  const text = useText();
-  return (
-    <Field.Root name={name}>
-      <Field.Label>{text(`log.${name}`)}</Field.Label>
-      <TimeInput
-        size="S"
-        type="datetime-local"
-        value={localTime(log.value(name))}
-        onChange={(event) => log.narrow({ [name]: instantOf(event.currentTarget.value) })}
-      />
-    </Field.Root>
-  );
-};
-
+/** Finds a webhook by a part of its name or address. */
 const WebhookFilter = ({ log }: { log: LogQuery }) => {
-  const webhooks = useWebhookPage({ sort: 'name:asc', perPage: WEBHOOKS_OFFERED });
-  const options = (webhooks.data?.data ?? []).map(({ id, name }) => [String(id), name] as const);
+  const text = useText();
+  const [search, setSearch] = useState('');
+  const filter = { q: search || undefined, sort: 'name:asc', perPage: WEBHOOKS_OFFERED };
+  const { data, isFetching } = useWebhookPage(filter);
   const chosen = log.value('webhook');
-  const isOffered = !chosen || options.some(([id]) => id === chosen);
+  const known = useWebhook(Number(chosen), { skip: !chosen });
+  const found = (data?.data ?? []).map(({ id, name }) => ({ id: String(id), name }));
+  const isOffered = !chosen || found.some(({ id }) => id === chosen);
+  const options = isOffered
+    ? found
+    : [{ id: chosen, name: known.currentData?.name ?? `#${chosen}` }, ...found];
   return (
-    <Filter
-      label="log.webhook"
-      value={chosen}
-      options={isOffered ? options : [...options, [chosen, `#${chosen}`]]}
-      onChange={(webhook) => log.narrow({ webhook })}
-    />
+    <Combobox
+      size="S"
+      aria-label={text('log.webhook')}
+      placeholder={text('log.webhook')}
+      autocomplete="none"
+      clearLabel={text('action.clear')}
+      loading={isFetching}
+      loadingMessage={text('log.webhook.loading')}
+      noOptionsMessage={() => text('log.webhook.none')}
+      value={chosen ?? ''}
+      onInputChange={({ currentTarget }: { currentTarget: HTMLInputElement }) =>
+        setSearch(currentTarget.value.trim())
+      }
+      onChange={(id?: string) => log.narrow({ webhook: id || undefined })}
+      onClear={() => {
+        setSearch('');
+        log.narrow({ webhook: undefined });
+      }}
+    >
+      {options.map(({ id, name }) => (
+        <ComboboxOption key={id} value={id} textValue={name}>
+          {name}
+        </ComboboxOption>
+      ))}
+    </Combobox>
   );
 };
 
@@ -83,7 +100,7 @@ interface LogFiltersProps {
 
 export const LogFilters = ({ log, overAll }: LogFiltersProps) => {
   const text = useText();
-  const catalogue = useCatalogue();
+  const catalogue = useEventNames();
   const events = [...new Set(['ping', ...(catalogue.data ?? []).map(({ event }) => event)])];
   return (
     <Flex gap={2} wrap="wrap" alignItems="end">
@@ -104,13 +121,60 @@ export const LogFilters = ({ log, overAll }: LogFiltersProps) => {
         options={events.map((event) => [event, event])}
         onChange={(event) => log.narrow({ event })}
       />
-      <TimeField name="from" log={log} />
-      <TimeField name="to" log={log} />
-      {log.isFiltered && (
-        <Button size="S" variant="ghost" startIcon={<Cross />} onClick={log.clear}>
-          {text('log.clear')}
-        </Button>
-      )}
+      {(['from', 'to'] as const).map((name) => (
+        <TimeField
+          key={name}
+          name={name}
+          label={text(`log.${name}`)}
+          value={log.value(name)}
+          onChange={(at) => log.narrow({ [name]: at })}
+        />
+      ))}
+    </Flex>
+  );
+};
+
+/** Filters that apply, also those that only a link sets; a click takes one away. */
+export const FilterChips = ({ log }: { log: LogQuery }) => {
+  const text = useText();
+  const cause = useCause();
+  const absolute = useAbsoluteTime();
+  const webhook = log.value('webhook');
+  const { currentData: owner } = useWebhook(Number(webhook), { skip: !webhook });
+  if (!log.isFiltered) return null;
+  const said = (key: FilterKey, value: string): string => {
+    if (key === 'webhook') return owner?.name ?? `#${value}`;
+    if (key === 'from' || key === 'to') return absolute(value);
+    if (key === 'cause') return cause.short(value);
+    if (key !== 'state') return value;
+    return value
+      .split(',')
+      .map((state) => {
+        const name = keyFor('delivery.state', state);
+        return name ? text(name) : state;
+      })
+      .join(', ');
+  };
+  return (
+    <Flex gap={2} wrap="wrap" role="group" aria-label={text('log.chips')}>
+      {FILTER_KEYS.flatMap((key) => {
+        const value = log.value(key);
+        if (value === undefined) return [];
+        const name = `${text(`log.chip.${key}`)}: ${said(key, value)}`;
+        return (
+          <Tag
+            key={key}
+            icon={<Cross aria-hidden />}
+            label={text('log.chip.remove', { name })}
+            onClick={() => log.narrow({ [key]: undefined })}
+          >
+            {name}
+          </Tag>
+        );
+      })}
+      <Button size="S" variant="ghost" startIcon={<Cross />} onClick={log.clear}>
+        {text('log.clear')}
+      </Button>
     </Flex>
   );
 };

@@ -1,24 +1,25 @@
 import { Button, Flex } from '@strapi/design-system';
 import { PaperPlane } from '@strapi/icons';
 import { type LogFilter, useCauses } from '../../services/webhooks';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { recoveryFilterOf } from './log-filter';
 import { useLookedAtRecovery } from './recovery-dialog';
+
+const REFRESH_MS = 10_000;
 
 interface RecoveryButtonsProps {
   filter: LogFilter;
   /** Rows of deliveries that were picked. */
   chosen: ReadonlySet<number>;
-  /** How often it is asked how many match; milliseconds. */
-  refreshMs: number;
   onStarted(): void;
 }
 
 /** Sends deliveries again, the picked ones or all that match: first it says which they are. */
-export const RecoveryButtons = ({ filter, chosen, refreshMs, onStarted }: RecoveryButtonsProps) => {
+export const RecoveryButtons = ({ filter, chosen, onStarted }: RecoveryButtonsProps) => {
   const text = useText();
   const { look, isLooking, dialog } = useLookedAtRecovery(onStarted);
-  const causes = useCauses(filter, { pollingInterval: refreshMs });
+  const causes = useCauses(filter, { pollingInterval: usePolling(REFRESH_MS) });
   const failing = (causes.data?.data ?? []).reduce((sum, { count }) => sum + count, 0);
   return (
     <Flex gap={2} wrap="wrap">

@@ -3,11 +3,18 @@ import { PaperPlane } from '@strapi/icons';
 import { type ReactNode, useState } from 'react';
 import type { RecoveryFilter, RecoveryPreview } from '../../../../shared/contracts/webhooks';
 import { Time } from '../../components/time';
-import { usePreviewRecovery, useStartRecovery } from '../../services/webhooks';
+import { usePreviewRecovery, useStartRecovery, useWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { useCause } from '../webhooks/causes';
 import { WebhookName } from './webhook-name';
+
+const WEBHOOKS_SHOWN = 10;
+
+const NamedWebhook = ({ id }: { id: number }) => {
+  const { data } = useWebhook(id);
+  return <WebhookName id={id} name={data?.name ?? null} />;
+};
 
 const Preview = ({ preview }: { preview: RecoveryPreview }) => {
   const text = useText();
@@ -25,12 +32,17 @@ const Preview = ({ preview }: { preview: RecoveryPreview }) => {
       </Typography>
       <Typography textColor="neutral600">{text('recovery.same')}</Typography>
       <Flex tag="ul" direction="column" alignItems="start" gap={1}>
-        {webhooks.map(({ webhook_id: id, count }) => (
+        {webhooks.slice(0, WEBHOOKS_SHOWN).map(({ webhook_id: id, count }) => (
           <Flex tag="li" key={id} gap={2}>
-            <WebhookName id={id} />
+            <NamedWebhook id={id} />
             <Typography textColor="neutral600">{text('log.total', { n: count })}</Typography>
           </Flex>
         ))}
+        {webhooks.length > WEBHOOKS_SHOWN && (
+          <Typography tag="li" textColor="neutral600">
+            {text('recovery.moreWebhooks', { n: webhooks.length - WEBHOOKS_SHOWN })}
+          </Typography>
+        )}
       </Flex>
       {sample.length > 0 && (
         <Typography variant="sigma" textColor="neutral600" tag="h3">

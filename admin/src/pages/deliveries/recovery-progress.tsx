@@ -6,6 +6,7 @@ import { useNow } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { useRecoveries, useSteerRecovery } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 
 const RUNNING_MS = 2000;
@@ -85,7 +86,7 @@ export const RecoveryProgress = () => {
   const { data } = useRecoveries();
   const isRunning = data?.data.some(isOpen) ?? false;
   const recoveries = useRecoveries(undefined, {
-    pollingInterval: isRunning ? RUNNING_MS : IDLE_MS,
+    pollingInterval: usePolling(isRunning ? RUNNING_MS : IDLE_MS),
   });
   const shown = (recoveries.data?.data ?? []).filter(
     (one) => isOpen(one) || (one.finished_at && now - Date.parse(one.finished_at) < SHOWN_FOR_MS)

@@ -2,8 +2,8 @@ import { Flex, Typography } from '@strapi/design-system';
 import { SearchInput, useQueryParams } from '@strapi/strapi/admin';
 import { useNavigate } from 'react-router-dom';
 import {
-  type PosEvent,
   type PosEventKind,
+  type PosEventSummary,
   RECORDS_SEARCHED,
 } from '../../../../shared/contracts/pos';
 import { type Column, DataTable } from '../../components/data-table';
@@ -13,7 +13,8 @@ import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { Time, useAbsoluteTime } from '../../components/time';
-import { usePosEvents } from '../../services/pos';
+import { usePosEventList } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { EVENT_STATES, EventStateBadge } from './badges';
 import { type ListQuery, useNarrow } from './list-query';
@@ -23,7 +24,7 @@ import { TillFilter } from './till-filter';
 const REFRESH_MS = 5000;
 const KINDS: readonly PosEventKind[] = ['sale', 'refund', 'inventory', 'closing'];
 
-const useColumns = (): Column<PosEvent>[] => {
+const useColumns = (): Column<PosEventSummary>[] => {
   const text = useText();
   const shown = useMoney();
   return [
@@ -124,7 +125,7 @@ export const AcceptedList = () => {
   const [{ query }] = useQueryParams<ListQuery>();
   const columns = useColumns();
   const search = query._q?.trim() || undefined;
-  const events = usePosEvents(
+  const events = usePosEventList(
     {
       states: statesOf(query.state),
       kind: (query.kind || undefined) as PosEventKind | undefined,
@@ -134,7 +135,7 @@ export const AcceptedList = () => {
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? 20),
     },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const filtered = Boolean(
     query.state || query.kind || query.connection || query.customer || search
@@ -146,7 +147,7 @@ export const AcceptedList = () => {
         {({ data, meta }) => (
           <>
             <DataTable
-              label={text('nav.records')}
+              label={text('nav.tillRecords')}
               columns={columns}
               rows={data}
               rowId={({ id }) => id}

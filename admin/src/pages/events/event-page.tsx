@@ -11,6 +11,7 @@ import { RowLink } from '../../components/row-link';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { usePosEvent } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { keyFor, useText } from '../../utils/text';
 import { EventStateBadge } from './badges';
 import { ClosingPanel } from './closing-panel';
@@ -26,7 +27,7 @@ const REFRESH_MS = 3000;
 const Till = ({ connection: { id, name } }: Pick<PosEventDetail, 'connection'>) => {
   const { can } = useAccess();
   if (!can('connections.read')) return <>{name}</>;
-  return <RowLink to={`/plugins/switchboard/connections/${id}`}>{name}</RowLink>;
+  return <RowLink to={`/plugins/switchboard/tills/${id}`}>{name}</RowLink>;
 };
 
 const Facts = ({ event }: { event: PosEventDetail }) => {
@@ -90,7 +91,7 @@ const Content = ({ event }: { event: PosEventDetail }) => {
       <Layouts.Header
         title={event.external_id}
         subtitle={text('event.number', { id: event.event_id })}
-        navigationAction={<BackButton fallback="/plugins/switchboard/events" />}
+        navigationAction={<BackButton fallback="/plugins/switchboard/records" />}
         primaryAction={can('pos-events.manage') && unsettled && <ReprocessButton event={event} />}
       />
       <Layouts.Content>
@@ -135,7 +136,7 @@ const Content = ({ event }: { event: PosEventDetail }) => {
 
 const EventPage = () => {
   const { id } = useParams();
-  const event = usePosEvent(Number(id), { pollingInterval: REFRESH_MS });
+  const event = usePosEvent(Number(id), { pollingInterval: usePolling(REFRESH_MS) });
   return <Loaded query={event}>{(data) => <Content event={data} />}</Loaded>;
 };
 

@@ -16,15 +16,15 @@ const EventListPage = () => {
   const connection = query.connection ? Number(query.connection) : undefined;
   return (
     <Page.Main>
-      <Page.Title>{text('nav.records')}</Page.Title>
-      <Layouts.Header title={text('nav.records')} subtitle={text('event.subtitle')} />
+      <Page.Title>{text('nav.tillRecords')}</Page.Title>
+      <Layouts.Header title={text('nav.tillRecords')} subtitle={text('event.subtitle')} />
       <Layouts.Content>
         <Tabs.Root
           variant="simple"
           value={tab}
           onValueChange={(value) => setQuery({ tab: value, page: '1' }, 'push', true)}
         >
-          <Tabs.List aria-label={text('nav.records')}>
+          <Tabs.List aria-label={text('nav.tillRecords')}>
             <Tabs.Trigger value="accepted">{text('event.tab.accepted')}</Tabs.Trigger>
             {seesRefused && (
               <Tabs.Trigger value="refused">{text('event.tab.refused')}</Tabs.Trigger>

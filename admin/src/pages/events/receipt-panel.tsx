@@ -82,7 +82,7 @@ const useLineColumns = ({ event, receipt }: LinesProps): Column<NumberedLine>[] 
 const RecordLinks = ({ records }: { records: readonly RelatedRecord[] }) => (
   <Flex gap={2} wrap="wrap">
     {records.map(({ id, external_id: external }) => (
-      <RowLink key={id} to={`/plugins/switchboard/events/${id}`}>
+      <RowLink key={id} to={`/plugins/switchboard/records/${id}`}>
         {external}
       </RowLink>
     ))}

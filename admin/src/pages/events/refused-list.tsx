@@ -4,6 +4,7 @@ import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { useLoggedRefusals } from '../../services/pos';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { useRefusalColumns } from '../connections/refusals';
 
@@ -21,7 +22,7 @@ export const RefusedList = ({ connection, page, perPage }: RefusedListProps) => 
   const text = useText();
   const refusals = useLoggedRefusals(
     { connection, page, perPage },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const [at, ...others] = useRefusalColumns<LoggedRefusal>();
   const columns = [
@@ -30,7 +31,7 @@ export const RefusedList = ({ connection, page, perPage }: RefusedListProps) => 
       id: 'till',
       label: text('event.connection'),
       cell: ({ connection: { id, name } }: LoggedRefusal) => (
-        <RowLink to={`/plugins/switchboard/connections/${id}`}>{name}</RowLink>
+        <RowLink to={`/plugins/switchboard/tills/${id}`}>{name}</RowLink>
       ),
     },
     ...others,

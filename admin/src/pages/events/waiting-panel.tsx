@@ -176,7 +176,7 @@ export const WaitingPanel = ({ event }: { event: PosEventDetail }) => {
                   </Typography>
                   {can('mapping.manage') && offersInbox(event, waiting) && (
                     <RowLink
-                      to={`/plugins/switchboard/mapping?_q=${encodeURIComponent(
+                      to={`/plugins/switchboard/unmapped?_q=${encodeURIComponent(
                         waiting.sku ?? waiting.gtin ?? ''
                       )}`}
                     >

@@ -1,4 +1,5 @@
 import {
+  CONTACT_BAGS,
   CONTACT_NUMBER_COLUMNS,
   CONTACT_TEXT_COLUMNS,
   type FileKind,
@@ -10,7 +11,7 @@ import { type Problems } from '../../utils/errors';
 
 const KNOWN: Readonly<Record<FileKind, readonly string[]>> = {
   items: [...ITEM_TEXT_COLUMNS, 'low_at', 'quantity'],
-  contacts: [...CONTACT_TEXT_COLUMNS, ...CONTACT_NUMBER_COLUMNS, 'tags'],
+  contacts: [...CONTACT_TEXT_COLUMNS, ...CONTACT_NUMBER_COLUMNS, 'tags', ...CONTACT_BAGS],
 };
 
 export const REQUIRED: Readonly<Record<FileKind, string>> = { items: 'sku', contacts: 'email' };

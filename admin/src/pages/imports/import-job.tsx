@@ -59,8 +59,6 @@ const Rejects = ({ id }: { id: number }) => {
 
 interface ImportPanelProps {
   id: number;
-  /** How many rows there will be, where a dry run has counted them. */
-  rows: number | null;
   onEnded(job: ImportJob): void;
 }
 

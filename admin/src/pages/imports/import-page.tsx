@@ -1,6 +1,7 @@
 import { Button, Flex, Radio } from '@strapi/design-system';
 import { Layouts, Page } from '@strapi/strapi/admin';
 import { useCallback, useState } from 'react';
+import { useSearchParams } from 'react-router-dom';
 import type { FileKind, ImportJob } from '../../../../shared/contracts/imports';
 import { Panel } from '../../components/panel';
 import { useAccess } from '../../permissions';
@@ -52,7 +53,7 @@ interface Progress {
 const NOTHING: Progress = { tried: null, running: null };
 
 /** One file of one kind: its columns, what would come of it, and what came of it. */
-const FileImport = ({ kind }: { kind: FileKind }) => {
+const FileImport = ({ kind, onStarted }: { kind: FileKind; onStarted(id: number): void }) => {
   const text = useText();
   const outcome = useOutcome();
   const upload = useUpload();
@@ -75,7 +76,9 @@ const FileImport = ({ kind }: { kind: FileKind }) => {
     }
     const job = outcome(await upload({ kind, dryRun, file }));
     setSending(false);
-    if (job) setProgress((before) => ({ tried: dryRun ? null : before.tried, running: job }));
+    if (!job) return;
+    setProgress((before) => ({ tried: dryRun ? null : before.tried, running: job }));
+    onStarted(job.id);
   };
   const onEnded = useCallback((job: ImportJob): void => {
     if (job.dry_run && job.state === 'done') {
@@ -124,23 +127,22 @@ const FileImport = ({ kind }: { kind: FileKind }) => {
           />
         </Panel>
       )}
-      {running && (
-        <ImportPanel
-          key={running.id}
-          id={running.id}
-          rows={tried?.total ?? null}
-          onEnded={onEnded}
-        />
-      )}
+      {running && <ImportPanel key={running.id} id={running.id} onEnded={onEnded} />}
     </Flex>
   );
 };
+
+const forget = (): void => undefined;
 
 const ImportPage = () => {
   const text = useText();
   const kinds = useKinds();
   const [wanted, setWanted] = useState<FileKind | null>(null);
   const kind = wanted ?? kinds[0];
+  const [params, setParams] = useSearchParams();
+  /** In the address, so that its progress is there after a reload. */
+  const shown = Number(params.get('import'));
+  const [started, setStarted] = useState(0);
   return (
     <Page.Main>
       <Page.Title>{text('nav.import')}</Page.Title>
@@ -152,7 +154,10 @@ const ImportPage = () => {
               <Radio.Group
                 aria-label={text('import.what')}
                 value={kind ?? ''}
-                onValueChange={(chosen) => setWanted(chosen as FileKind)}
+                onValueChange={(chosen) => {
+                  setWanted(chosen as FileKind);
+                  setStarted(0);
+                }}
               >
                 {kinds.map((one) => (
                   <Radio.Item key={one} value={one}>
@@ -162,7 +167,19 @@ const ImportPage = () => {
               </Radio.Group>
             </Panel>
           )}
-          {kind && <FileImport key={kind} kind={kind} />}
+          {shown > 0 && shown !== started && (
+            <ImportPanel key={shown} id={shown} onEnded={forget} />
+          )}
+          {kind && (
+            <FileImport
+              key={kind}
+              kind={kind}
+              onStarted={(id) => {
+                setStarted(id);
+                setParams({ import: String(id) }, { replace: true });
+              }}
+            />
+          )}
         </Flex>
       </Layouts.Content>
     </Page.Main>

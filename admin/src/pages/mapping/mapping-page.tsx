@@ -14,6 +14,7 @@ import { Pager } from '../../components/pager';
 import { Time } from '../../components/time';
 import { useMappingInbox, useUndoMapping } from '../../services/mapping';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { ResolveDialog } from './resolve-dialog';
 import { ResolvedPanel } from './resolved-panel';
@@ -118,13 +119,13 @@ const MappingPage = () => {
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? 50),
     },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const columns = useColumns(setChosen);
   return (
     <Page.Main>
-      <Page.Title>{text('nav.mapping')}</Page.Title>
-      <Layouts.Header title={text('nav.mapping')} subtitle={text('mapping.subtitle')} />
+      <Page.Title>{text('nav.unmapped')}</Page.Title>
+      <Layouts.Header title={text('nav.unmapped')} subtitle={text('mapping.subtitle')} />
       <Layouts.Action
         startActions={
           <Flex gap={2} wrap="wrap">
@@ -151,7 +152,7 @@ const MappingPage = () => {
             {({ data, meta }) => (
               <div>
                 <DataTable
-                  label={text('nav.mapping')}
+                  label={text('nav.unmapped')}
                   columns={columns}
                   rows={data}
                   rowId={({ kind, value, connection }) => `${kind}-${connection?.id}-${value}`}

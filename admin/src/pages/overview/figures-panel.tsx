@@ -8,6 +8,7 @@ import { Panel } from '../../components/panel';
 import { RowLink } from '../../components/row-link';
 import { useAbsoluteTime } from '../../components/time';
 import { useFigures } from '../../services/webhooks';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { OutcomeChart, ResponseChart } from './figures-chart';
 
@@ -108,7 +109,7 @@ export const FiguresPanel = ({ webhook }: { webhook?: number }) => {
       to: new Date(to).toISOString(),
     };
   }, [hour, range]);
-  const figures = useFigures({ webhook, ...times }, { pollingInterval: REFRESH_MS });
+  const figures = useFigures({ webhook, ...times }, { pollingInterval: usePolling(REFRESH_MS) });
   return (
     <Panel
       title={text('figures.title')}
@@ -160,11 +161,6 @@ export const FiguresPanel = ({ webhook }: { webhook?: number }) => {
                 </Typography>
                 <ResponseChart spans={data.spans} stepHours={data.step_hours} />
               </>
-            )}
-            {!data.complete && (
-              <Typography variant="pi" textColor="neutral600">
-                {text('health.partial')}
-              </Typography>
             )}
           </Flex>
         )}

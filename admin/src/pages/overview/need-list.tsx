@@ -33,6 +33,8 @@ interface NeedListProps {
   isPartial?: boolean;
   /** At most so many, and how many more there are. */
   most?: number;
+  /** Problems that are not among `needs`. */
+  beyond?: number;
 }
 
 /** Problems, the most harmful first, each with its remedy. */
@@ -41,6 +43,7 @@ export const NeedList = ({
   well,
   isPartial = false,
   most = needs.length,
+  beyond = 0,
 }: NeedListProps) => {
   const text = useText();
   const more = isPartial && (
@@ -89,9 +92,9 @@ export const NeedList = ({
           </Flex>
         ))}
       </Flex>
-      {needs.length > most && (
+      {needs.length + beyond > most && (
         <Typography variant="pi" textColor="neutral600">
-          {text('needs.more', { n: needs.length - most })}
+          {text('needs.more', { n: needs.length + beyond - most })}
         </Typography>
       )}
     </>

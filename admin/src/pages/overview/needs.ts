@@ -1,6 +1,5 @@
 import type { AdminAction } from '../../../../shared/contracts/permissions';
-import type { WebhookHealth } from '../../../../shared/contracts/overview';
-import type { Connection } from '../../../../shared/contracts/pos';
+import type { Attention, WebhookHealth } from '../../../../shared/contracts/overview';
 import type { SwitchedOff } from '../../components/disabled-reason';
 import type { TextKey } from '../../utils/text';
 
@@ -51,8 +50,8 @@ export const allowed = (need: Need, can: (action: AdminAction) => boolean): Need
   return { ...need, remedies: remedies.length > 0 ? remedies : (look ?? []) };
 };
 
-/** The problem of a webhook and its harm; null if it has none. */
-const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null => {
+/** The problem of a webhook; null if it has none. */
+const needOfWebhook = (webhook: WebhookHealth): Need | null => {
   const { webhook_id: id, name, health, failed, disabled_reason: reason, last } = webhook;
   const { state, failing, waiting } = health;
   const left = waiting + failing;
@@ -63,7 +62,6 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
     if (webhook.disabled_because?.code === 'other_site') {
       return {
         ...base,
-        harm: 2,
         tone: 'warning',
         text: 'needs.webhook.elsewhere',
         remedies: [open(id, 'needs.open')],
@@ -71,7 +69,6 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
     }
     return {
       ...base,
-      harm: reason === null ? 2 : 6,
       tone: reason === null ? 'warning' : 'danger',
       text: reason === null ? 'needs.webhook.off' : 'needs.webhook.switchedOff',
       remedies: [
@@ -83,7 +80,6 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
   if (state === 'failing') {
     return {
       ...base,
-      harm: 5,
       tone: 'danger',
       text: 'needs.webhook.failing',
       ...(health.failing_since && { at: health.failing_since }),
@@ -98,7 +94,6 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
   if (state === 'paused') {
     return {
       ...base,
-      harm: 1,
       tone: 'warning',
       text: 'needs.webhook.paused',
       ...(health.paused_until && { at: health.paused_until }),
@@ -108,7 +103,6 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
   if (failed > 0 || failing > 0) {
     return {
       ...base,
-      harm: failed > 0 ? 4 : 3,
       tone: failed > 0 ? 'danger' : 'warning',
       text: failed > 0 ? 'needs.webhook.gaveUp' : 'needs.webhook.someFail',
       remedies: [
@@ -120,20 +114,9 @@ const needOfWebhook = (webhook: WebhookHealth): (Need & { harm: number }) | null
   return null;
 };
 
-/** The webhooks that need somebody: the most harmful first, then those with more deliveries at stake. */
+/** The problems of webhooks, in the order in which the server names them: the most urgent first. */
 export const needsOfWebhooks = (webhooks: readonly WebhookHealth[]): Need[] =>
-  webhooks
-    .map(needOfWebhook)
-    .filter((need) => need !== null)
-    .sort(
-      (a, b) =>
-        b.harm - a.harm ||
-        Number(b.values.left) +
-          Number(b.values.failed) -
-          Number(a.values.left) -
-          Number(a.values.failed)
-    )
-    .map(({ harm: _harm, ...need }) => need);
+  webhooks.map(needOfWebhook).filter((need) => need !== null);
 
 /** Queues on Redis that somebody paused: all is sent, but later, and not shared as it should be. */
 export const needsOfQueues = (paused: readonly string[]): Need[] =>
@@ -145,73 +128,62 @@ export const needsOfQueues = (paused: readonly string[]): Need[] =>
     remedies: [],
   }));
 
-/** Records that wait for somebody, by what they wait for. */
-export interface RecordCounts {
-  needs_mapping: number;
-  failed: number;
-}
+/** A problem with a number of things, if there are any. */
+const counted = (
+  id: string,
+  n: number | undefined,
+  need: Pick<Need, 'tone' | 'text' | 'remedies'>
+): Need[] => (n ? [{ id, values: { n }, ...need }] : []);
 
-export const needsOfTills = (
-  connections: readonly Pick<
-    Connection,
-    | 'id'
-    | 'name'
-    | 'active'
-    | 'disabled_reason'
-    | 'disabled_because'
-    | 'revoked_at'
-    | 'silent_since'
-    | 'expected_every_minutes'
-  >[],
-  counts: RecordCounts
-): Need[] => [
-  ...(counts.failed > 0
-    ? [
-        {
-          id: 'records-failed',
-          tone: 'danger' as const,
-          text: 'needs.records.failed' as const,
-          values: { n: counts.failed },
-          remedies: [{ label: 'needs.see' as const, to: 'events?state=failed' }],
-        },
-      ]
-    : []),
-  ...(counts.needs_mapping > 0
-    ? [
-        {
-          id: 'records-needs-mapping',
-          tone: 'danger' as const,
-          text: 'needs.records.mapping' as const,
-          values: { n: counts.needs_mapping },
-          remedies: [
-            { label: 'needs.see' as const, to: 'events?state=needs_mapping' },
-            { label: 'needs.map' as const, to: 'mapping', asks: 'mapping.manage' as const },
-          ],
-        },
-      ]
-    : []),
-  ...connections.flatMap(({ id, name, silent_since: at, expected_every_minutes: n }) =>
-    at === null || n === null
-      ? []
-      : [
-          {
-            id: `silent-${id}`,
-            tone: 'danger' as const,
-            text: 'needs.connection.silent' as const,
-            values: { name, n },
-            at,
-            remedies: [{ label: 'needs.open' as const, to: `connections/${id}` }],
-          },
-        ]
-  ),
-  ...connections
-    .filter(({ active, disabled_reason: why, revoked_at: gone }) => !active && why && gone === null)
-    .map(({ id, name, disabled_reason, disabled_because }) => ({
-      id: `connection-${id}`,
-      tone: 'warning' as const,
-      text: 'needs.connection.off' as const,
-      values: { name },
-      off: { disabled_reason, disabled_because },
-      remedies: [{ label: 'needs.open' as const, to: `connections/${id}` }],
-    })),
+const seeRecords = (search: string): Remedy => ({ label: 'needs.see', to: `records?${search}` });
+
+/** The problems of tills, their records and imports; those first in which money or stock is wrong. */
+export const needsOfTills = ({ imports, records, refused, tills }: Attention): Need[] => [
+  ...counted('records-failed', records?.failed, {
+    tone: 'danger',
+    text: 'needs.records.failed',
+    remedies: [seeRecords('state=failed')],
+  }),
+  ...counted('records-refused', refused ?? 0, {
+    tone: 'danger',
+    text: 'needs.records.refused',
+    remedies: [seeRecords('tab=refused')],
+  }),
+  ...counted('records-needs-mapping', records?.needs_mapping, {
+    tone: 'danger',
+    text: 'needs.records.mapping',
+    remedies: [
+      seeRecords('state=needs_mapping'),
+      { label: 'needs.map', to: 'unmapped', asks: 'mapping.manage' },
+    ],
+  }),
+  ...counted('records-held', records?.held, {
+    tone: 'warning',
+    text: 'needs.records.held',
+    remedies: [seeRecords('state=held')],
+  }),
+  ...counted('records-differ', records?.differs, {
+    tone: 'warning',
+    text: 'needs.records.differ',
+    remedies: [seeRecords('state=differs')],
+  }),
+  ...(tills ?? []).map((till): Need => {
+    const { id, name, silent_since: at, expected_every_minutes: n } = till;
+    const remedies: Remedy[] = [{ label: 'needs.open', to: `tills/${id}` }];
+    return at !== null
+      ? {
+          ...{ id: `silent-${id}`, tone: 'danger', text: 'needs.connection.silent', at, remedies },
+          values: { name, n: n ?? 0 },
+        }
+      : {
+          ...{ id: `connection-${id}`, tone: 'warning', text: 'needs.connection.off', remedies },
+          values: { name },
+          off: till,
+        };
+  }),
+  ...imports.map(({ id, kind, failed: n, finished_at: at }): Need => {
+    const remedies: Remedy[] = [{ label: 'needs.see', to: `import?import=${id}` }];
+    const text = `needs.import.${kind}` as const;
+    return { id: `import-${id}`, tone: 'warning', text, values: { n }, at, remedies };
+  }),
 ];

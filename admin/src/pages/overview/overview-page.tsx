@@ -6,6 +6,7 @@ import { PLUGIN_ID } from '../../pluginId';
 import { useModules } from '../../services/settings';
 import { useText } from '../../utils/text';
 import { FiguresPanel } from './figures-panel';
+import { FirstSteps } from './first-steps';
 import { NeedList } from './need-list';
 import { useNeeds } from './use-needs';
 
@@ -19,7 +20,7 @@ const OwnOfTheSite = () => {
 const OverviewPage = () => {
   const text = useText();
   const { can } = useAccess();
-  const { isLoading, isUnknown, isPartial, needs } = useNeeds();
+  const { isLoading, isUnknown, isPartial, needs, more } = useNeeds();
   const modules = useModules();
   const isOn = modules.data?.data.some(({ id, enabled }) => id === 'webhooks' && enabled) ?? false;
   if (isLoading) return <Page.Loading />;
@@ -30,11 +31,12 @@ const OverviewPage = () => {
       <Layouts.Content>
         <Flex direction="column" alignItems="stretch" gap={6}>
           <OwnOfTheSite />
+          <FirstSteps />
           <Panel title={text('needs.title')}>
             {isUnknown && needs.length === 0 ? (
               text('error.load')
             ) : (
-              <NeedList needs={needs} well="needs.none" isPartial={isPartial} />
+              <NeedList needs={needs} well="needs.none" isPartial={isPartial} beyond={more} />
             )}
           </Panel>
           {can('webhooks.read') && isOn && <FiguresPanel />}

@@ -1,8 +1,8 @@
 import { useAccess } from '../../permissions';
-import { useConnections, usePosEvents } from '../../services/pos';
-import { useModules } from '../../services/settings';
+import { useAttention, useModules } from '../../services/settings';
 import { useHealth } from '../../services/webhooks';
 import { allowed, type Need, needsOfQueues, needsOfTills, needsOfWebhooks } from './needs';
+import { usePolling } from '../../utils/polling';
 
 const REFRESH_MS = 10_000;
 
@@ -13,33 +13,22 @@ export interface Needs {
   /** There may be more than `needs`. */
   isPartial: boolean;
   needs: Need[];
+  /** Webhooks that need attention beyond those of `needs`. */
+  more: number;
 }
-
-const polled = (skip: boolean) => ({ pollingInterval: REFRESH_MS, skip });
 
 /** Problems for the current user, as far as they may see them. */
 export const useNeeds = (): Needs => {
   const { can } = useAccess();
   const modules = useModules();
-  const { data: switches = [], features } = modules.data ?? {};
+  const { data: switches = [] } = modules.data ?? {};
   const isOn = switches.some(({ id, enabled }) => id === 'webhooks' && enabled);
   const seesWebhooks = can('webhooks.read') && isOn;
-  const hasTills = features?.pos ?? false;
-  const seesTills = can('connections.read') && hasTills;
-  const seesRecords = can('pos-events.read') && hasTills;
-
-  const health = useHealth(undefined, polled(!seesWebhooks));
-  const tills = useConnections(undefined, polled(!seesTills));
-  const unmapped = usePosEvents(
-    { states: ['needs_mapping', 'partially_applied'], perPage: 1 },
-    polled(!seesRecords)
-  );
-  const broken = usePosEvents({ states: ['failed'], perPage: 1 }, polled(!seesRecords));
-  const queries = [
-    ...(seesWebhooks ? [health] : []),
-    ...(seesTills ? [tills] : []),
-    ...(seesRecords ? [unmapped, broken] : []),
-  ];
+  const pollingInterval = usePolling(REFRESH_MS);
+  const health = useHealth(undefined, { pollingInterval, skip: !seesWebhooks });
+  const others = useAttention(undefined, { pollingInterval });
+  const queries = [...(seesWebhooks ? [health] : []), others];
+  const ofWebhooks = needsOfWebhooks(health.data?.webhooks ?? []);
   const off: Need[] =
     can('webhooks.read') && modules.data && !isOn
       ? [
@@ -56,14 +45,12 @@ export const useNeeds = (): Needs => {
   return {
     isLoading: modules.isLoading || queries.some(({ isLoading }) => isLoading),
     isUnknown,
-    isPartial: isUnknown || (health.data?.webhooks_capped ?? false),
+    isPartial: isUnknown,
+    more: Math.max(0, (health.data?.needing_attention ?? 0) - ofWebhooks.length),
     needs: [
       ...off,
-      ...needsOfWebhooks(health.data?.webhooks ?? []),
-      ...needsOfTills(tills.data ?? [], {
-        needs_mapping: unmapped.data?.meta.pagination.total ?? 0,
-        failed: broken.data?.meta.pagination.total ?? 0,
-      }),
+      ...ofWebhooks,
+      ...(others.data ? needsOfTills(others.data) : []),
       // Last: nothing is lost by them.
       ...needsOfQueues(health.data?.paused_queues ?? []),
     ].map((need) => allowed(need, can)),

@@ -1,11 +1,11 @@
 import { Button, Flex, Typography } from '@strapi/design-system';
-import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import type { Stocktake, StocktakeInput } from '../../../../shared/contracts/stock';
 import { EditForm, type Editing } from '../../components/edit-form';
+import { FormPage, InHeader } from '../../components/form-page';
 import { LocationSelect } from '../../components/location-select';
 import { Panel } from '../../components/panel';
-import { useAbsoluteTime } from '../../components/time';
+import { TimeField } from '../../components/time-field';
 import {
   useLocationLevels,
   usePreviewStocktake,
@@ -66,7 +66,6 @@ const AddAll = ({ location, onAdd }: { location: number; onAdd(lines: Line['item
 
 const Where = ({ values, errors, set }: Editing<CountValues>) => {
   const text = useText();
-  const absolute = useAbsoluteTime();
   const outcome = useOutcome();
   const [askClock] = useStockClock();
   const begin = async (): Promise<void> => {
@@ -87,11 +86,19 @@ const Where = ({ values, errors, set }: Editing<CountValues>) => {
         }}
       />
       {values.began !== '' && (
-        <Typography textColor="neutral600">
-          {text('count.began', { at: absolute(values.began) })}
-        </Typography>
+        <TimeField
+          name="began"
+          label={text('count.began')}
+          hint={text('count.began.hint')}
+          error={errors.occurred_at}
+          latest={new Date()}
+          value={values.began}
+          onChange={(at) => at && set('began', at)}
+        />
       )}
-      {errors.occurred_at && <Typography textColor="danger600">{errors.occurred_at}</Typography>}
+      {values.began === '' && errors.occurred_at && (
+        <Typography textColor="danger600">{errors.occurred_at}</Typography>
+      )}
     </Panel>
   );
 };
@@ -146,7 +153,7 @@ const CountForm = ({ onDone }: { onDone(stocktake: Stocktake): void }) => {
   return (
     <EditForm<CountValues> initial={EMPTY} problemsOf={problemsOf} onSave={onSave}>
       {(editing) => {
-        const { values, saving, set } = editing;
+        const { values, saving, submit, set } = editing;
         const errors = { ...editing.errors, ...refused };
         const change = (lines: Line[]): void => {
           setRefused({});
@@ -174,9 +181,9 @@ const CountForm = ({ onDone }: { onDone(stocktake: Stocktake): void }) => {
             {previewed && isPreviewed(values) && (
               <CountPreview title={text('count.preview')} stocktake={previewed.stocktake} />
             )}
-            <Flex gap={2} justifyContent="flex-end">
+            <InHeader>
               {isPreviewed(values) ? (
-                <Button type="submit" loading={saving}>
+                <Button loading={saving} onClick={submit}>
                   {text('count.apply')}
                 </Button>
               ) : (
@@ -189,7 +196,7 @@ const CountForm = ({ onDone }: { onDone(stocktake: Stocktake): void }) => {
                   {text('action.preview')}
                 </Button>
               )}
-            </Flex>
+            </InHeader>
           </Flex>
         );
       }}
@@ -201,25 +208,17 @@ const CountPage = () => {
   const text = useText();
   const [done, setDone] = useState<Stocktake | null>(null);
   return (
-    <Page.Main>
-      <Page.Title>{text('count.title')}</Page.Title>
-      <Layouts.Header
-        title={text('count.title')}
-        subtitle={text('count.subtitle')}
-        navigationAction={<BackButton fallback={LIST} />}
-      />
-      <Layouts.Content>
-        <Flex direction="column" alignItems="stretch" gap={6}>
-          {done && (
-            <CountPreview
-              title={text('count.applied', { id: done.id ?? 0, location: done.location.name })}
-              stocktake={done}
-            />
-          )}
-          <CountForm key={done?.id ?? 'first'} onDone={setDone} />
-        </Flex>
-      </Layouts.Content>
-    </Page.Main>
+    <FormPage title={text('count.title')} subtitle={text('count.subtitle')} fallback={LIST}>
+      <Flex direction="column" alignItems="stretch" gap={6}>
+        {done && (
+          <CountPreview
+            title={text('count.applied', { id: done.id ?? 0, location: done.location.name })}
+            stocktake={done}
+          />
+        )}
+        <CountForm key={done?.id ?? 'first'} onDone={setDone} />
+      </Flex>
+    </FormPage>
   );
 };
 

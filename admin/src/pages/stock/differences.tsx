@@ -20,7 +20,7 @@ interface Difference {
   right: number;
 }
 
-/** As `GET /switchboard/imports/:id/rejects` lists them; docs/tills.md#checking-all-levels. */
+/** As `GET /switchboard/imports/:id/rejects` lists them; docs/shop.md#check-stock-levels. */
 const readDifferences = (csv: string): Difference[] =>
   readAll(csv)
     .slice(1)

@@ -7,6 +7,7 @@ import { useAbsoluteTime } from '../../components/time';
 import type { TermFilter } from '../../services/stock';
 import { useExplanation } from '../../services/stock';
 import { same } from '../../utils/changed-fields';
+import { usePolling } from '../../utils/polling';
 import { type TextKey, useText } from '../../utils/text';
 import { LevelChart } from './level-chart';
 
@@ -97,7 +98,7 @@ interface ExplanationProps extends Omit<SentenceProps, 'explanation'> {
 export const Explanation = ({ levelId, refreshMs, ...sentence }: ExplanationProps) => {
   const text = useText();
   const absolute = useAbsoluteTime();
-  const query = useExplanation(levelId, { pollingInterval: refreshMs });
+  const query = useExplanation(levelId, { pollingInterval: usePolling(refreshMs) });
   return (
     <Loaded query={query}>
       {(explanation) => (

@@ -2,6 +2,7 @@ import { Button, Field, Grid, TextInput } from '@strapi/design-system';
 import { Check } from '@strapi/icons';
 import type { Item } from '../../../../shared/contracts/stock';
 import { EditForm } from '../../components/edit-form';
+import { InHeader } from '../../components/form-page';
 import { Panel } from '../../components/panel';
 import { useUpdateItem } from '../../services/stock-by-hand';
 import { type Problems, useSaved } from '../../utils/errors';
@@ -46,17 +47,15 @@ export const ItemForm = ({ item, disabled }: { item: Item; disabled: boolean }) 
         return savedOr(done, 'item.saved');
       }}
     >
-      {({ values, errors, saving, modified, set }) => (
-        <Panel
-          title={text('item.details')}
-          actions={
-            !disabled && (
-              <Button type="submit" startIcon={<Check />} loading={saving} disabled={!modified}>
+      {({ values, errors, saving, modified, submit, set }) => (
+        <Panel title={text('item.details')}>
+          {!disabled && (
+            <InHeader>
+              <Button startIcon={<Check />} loading={saving} disabled={!modified} onClick={submit}>
                 {text('action.save')}
               </Button>
-            )
-          }
-        >
+            </InHeader>
+          )}
           <Grid.Root gap={4}>
             {FIELDS.map((field) => (
               <Grid.Item key={field} col={6} xs={12} direction="column" alignItems="stretch">

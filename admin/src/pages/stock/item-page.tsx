@@ -1,10 +1,10 @@
 import { Button, Flex, Typography } from '@strapi/design-system';
 import { Archive } from '@strapi/icons';
-import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useParams } from 'react-router-dom';
 import type { Item, ItemDetail, Level } from '../../../../shared/contracts/stock';
-import { ConfirmButton } from '../../components/confirm-button';
+import { ActionMenu } from '../../components/action-menu';
 import { type Column, DataTable } from '../../components/data-table';
+import { FormPage } from '../../components/form-page';
 import { Loaded } from '../../components/page-states';
 import { Panel } from '../../components/panel';
 import { RowLink } from '../../components/row-link';
@@ -17,6 +17,7 @@ import {
   useUpdateItem,
 } from '../../services/stock-by-hand';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { ChangeLevel } from './change-level';
 import { ItemForm } from './item-form';
@@ -86,7 +87,7 @@ const useColumns = (item: Item): Column<Level>[] => {
   ];
 };
 
-/** Archives an item, or takes it back. */
+/** Archives an item from a menu, or takes it back. */
 const Archiving = ({ item }: { item: Item }) => {
   const text = useText();
   const outcome = useOutcome();
@@ -108,11 +109,16 @@ const Archiving = ({ item }: { item: Item }) => {
     );
   }
   return (
-    <ConfirmButton
-      label={text('item.archive')}
-      question={text('item.archive.question', { sku: item.sku })}
-      icon={<Archive />}
-      onConfirm={async () => outcome(await archive(item.id), 'item.archived')}
+    <ActionMenu
+      actions={[
+        {
+          icon: <Archive />,
+          label: text('item.archive'),
+          question: text('item.archive.question', { sku: item.sku }),
+          isDangerous: true,
+          onConfirm: async () => outcome(await archive(item.id), 'item.archived'),
+        },
+      ]}
     />
   );
 };
@@ -120,55 +126,51 @@ const Archiving = ({ item }: { item: Item }) => {
 const Content = ({ item }: { item: ItemDetail }) => {
   const text = useText();
   const { can } = useAccess();
-  const levels = useItemLevels(item.id, { pollingInterval: REFRESH_MS });
+  const levels = useItemLevels(item.id, { pollingInterval: usePolling(REFRESH_MS) });
   const columns = useColumns(item);
   const total = levels.data?.reduce((sum, { quantity }) => sum + quantity, 0);
   return (
-    <Page.Main>
-      <Page.Title>{item.sku}</Page.Title>
-      <Layouts.Header
-        title={item.sku}
-        subtitle={item.name ?? undefined}
-        navigationAction={<BackButton fallback={LIST} />}
-        primaryAction={can('stock.manage') && <Archiving item={item} />}
-      />
-      <Layouts.Content>
-        <Flex direction="column" alignItems="stretch" gap={6}>
-          {item.archived_at !== null && (
-            <Typography role="status" textColor="neutral800">
-              {text('item.isArchived')}
-            </Typography>
+    <FormPage
+      title={item.sku}
+      subtitle={item.name ?? undefined}
+      fallback={LIST}
+      actions={can('stock.manage') && <Archiving item={item} />}
+    >
+      <Flex direction="column" alignItems="stretch" gap={6}>
+        {item.archived_at !== null && (
+          <Typography role="status" textColor="neutral800">
+            {text('item.isArchived')}
+          </Typography>
+        )}
+        {item.product && (
+          <Flex gap={2}>
+            <Typography textColor="neutral600">{text('item.product')}</Typography>
+            <RowLink
+              to={`/content-manager/collection-types/${item.product.content_type}/${encodeURIComponent(item.product.document_id)}`}
+            >
+              {item.product.label}
+            </RowLink>
+          </Flex>
+        )}
+        <ItemForm item={item} disabled={!can('stock.manage')} />
+        <Panel title={text('stock.grid')}>
+          {total !== undefined && (
+            <Typography fontWeight="bold">{text('item.total', { n: total })}</Typography>
           )}
-          {item.product && (
-            <Flex gap={2}>
-              <Typography textColor="neutral600">{text('item.product')}</Typography>
-              <RowLink
-                to={`/content-manager/collection-types/${item.product.content_type}/${encodeURIComponent(item.product.document_id)}`}
-              >
-                {item.product.label}
-              </RowLink>
-            </Flex>
-          )}
-          <ItemForm item={item} disabled={!can('stock.manage')} />
-          <Panel title={text('stock.grid')}>
-            {total !== undefined && (
-              <Typography fontWeight="bold">{text('item.total', { n: total })}</Typography>
+          <Loaded query={levels}>
+            {(rows) => (
+              <DataTable
+                label={text('stock.grid')}
+                columns={columns}
+                rows={rows}
+                rowId={({ id }) => id}
+                empty={{ text: text('item.noLevels') }}
+              />
             )}
-            <Loaded query={levels}>
-              {(rows) => (
-                <DataTable
-                  label={text('stock.grid')}
-                  columns={columns}
-                  rows={rows}
-                  rowId={({ id }) => id}
-                  empty={{ text: text('item.noLevels') }}
-                />
-              )}
-            </Loaded>
-          </Panel>
-        </Flex>
-      </Layouts.Content>
-    </Page.Main>
+          </Loaded>
+        </Panel>
+      </Flex>
+    </FormPage>
   );
 };
 

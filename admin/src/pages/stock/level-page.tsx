@@ -8,13 +8,14 @@ import { Panel } from '../../components/panel';
 import { RowLink } from '../../components/row-link';
 import { useAccess } from '../../permissions';
 import { type TermFilter, useLevel } from '../../services/stock';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { ChangeLevel } from './change-level';
 import { Explanation } from './explanation';
 import { LowMark } from './low-mark';
 import { MovementList } from './movement-list';
 
-const REFRESH_MS = 3000;
+const REFRESH_MS = 10_000;
 const LIST = '/plugins/switchboard/stock';
 
 const Content = ({ level }: { level: Level }) => {
@@ -75,7 +76,7 @@ const Content = ({ level }: { level: Level }) => {
 
 const LevelPage = () => {
   const { id } = useParams();
-  const query = useLevel(Number(id), { pollingInterval: REFRESH_MS });
+  const query = useLevel(Number(id), { pollingInterval: usePolling(REFRESH_MS) });
   return <Loaded query={query}>{(level) => <Content level={level} />}</Loaded>;
 };
 

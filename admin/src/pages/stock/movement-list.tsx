@@ -8,6 +8,7 @@ import { RowLink } from '../../components/row-link';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
 import { type TermFilter, useMovements } from '../../services/stock';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { MovementReason, Signed } from '../events/movement-table';
 
@@ -19,7 +20,7 @@ const Origin = ({ movement }: { movement: Movement }) => {
   if (event !== null) {
     const number = text('event.number', { id: event });
     if (!can('pos-events.read')) return <>{number}</>;
-    return <RowLink to={`/plugins/switchboard/events/${event}`}>{number}</RowLink>;
+    return <RowLink to={`/plugins/switchboard/records/${event}`}>{number}</RowLink>;
   }
   if (document === null) return <>–</>;
   return (
@@ -27,13 +28,25 @@ const Origin = ({ movement }: { movement: Movement }) => {
   );
 };
 
+/** One that came within a minute needs no second time. */
+const LATE_MS = 60_000;
+
 const useColumns = (): Column<Movement>[] => {
   const text = useText();
   return [
     {
       id: 'at',
       label: text('movement.at'),
-      cell: ({ effective_at: at }) => <Time at={at} both />,
+      cell: ({ effective_at: at, created_at: received }) => (
+        <>
+          <Time at={at} both />
+          {Date.parse(received) - Date.parse(at) > LATE_MS && (
+            <Typography variant="pi" textColor="neutral600" tag="div">
+              {text('movement.received')} <Time at={received} variant="pi" both />
+            </Typography>
+          )}
+        </>
+      ),
     },
     { id: 'type', label: text('movement.type'), cell: ({ type }) => text(`movement.type.${type}`) },
     { id: 'quantity', label: text('movement.quantity'), cell: ({ quantity }) => quantity },
@@ -87,7 +100,7 @@ export const MovementList = ({ levelId, refreshMs, filter, onClear }: MovementLi
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? 50),
     },
-    { pollingInterval: refreshMs }
+    { pollingInterval: usePolling(refreshMs) }
   );
   const columns = useColumns();
   return (

@@ -12,6 +12,7 @@ import { useAccess } from '../../permissions';
 import { useAllLevels, useLocations, useStockGrid } from '../../services/stock';
 import { download, toCsv } from '../../utils/csv';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
 import { CreateItemButton } from './create-item';
 import { CreateLocationButton } from './create-location';
@@ -73,7 +74,7 @@ const useColumns = (locations: readonly Location[]): Column<StockGridRow>[] => {
       sortable: true,
       cell: ({ name }) => name ?? '–',
     },
-    { id: 'gtin', label: text('stock.item.gtin'), cell: ({ gtin }) => gtin ?? '–' },
+    { id: 'gtin', wide: true, label: text('stock.item.gtin'), cell: ({ gtin }) => gtin ?? '–' },
     ...locations.map(({ id, name }): Column<StockGridRow> => ({
       id: `location-${id}`,
       label: name,
@@ -173,7 +174,7 @@ const StockPage = () => {
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? 50),
     },
-    { pollingInterval: REFRESH_MS }
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const columns = useColumns(locations.data ?? []);
   return (

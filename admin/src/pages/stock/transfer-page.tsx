@@ -1,7 +1,7 @@
 import { Button, Flex, Grid, Typography } from '@strapi/design-system';
-import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { EditForm } from '../../components/edit-form';
+import { FormPage, InHeader } from '../../components/form-page';
 import { LocationSelect } from '../../components/location-select';
 import { Panel } from '../../components/panel';
 import { useAccess } from '../../permissions';
@@ -56,15 +56,13 @@ const TransferForm = ({ onDone }: { onDone(): void }) => {
         return saved;
       }}
     >
-      {({ values, errors, saving, set }) => (
-        <Panel
-          title={text('transfer.new')}
-          actions={
-            <Button type="submit" loading={saving}>
+      {({ values, errors, saving, submit, set }) => (
+        <Panel title={text('transfer.new')}>
+          <InHeader>
+            <Button loading={saving} onClick={submit}>
               {text('transfer.apply')}
             </Button>
-          }
-        >
+          </InHeader>
           <Grid.Root gap={4}>
             {(['from', 'to'] as const).map((side) => (
               <Grid.Item key={side} col={6} xs={12} direction="column" alignItems="stretch">
@@ -97,20 +95,12 @@ const TransferPage = () => {
   const { can } = useAccess();
   const [made, setMade] = useState(0);
   return (
-    <Page.Main>
-      <Page.Title>{text('transfer.title')}</Page.Title>
-      <Layouts.Header
-        title={text('transfer.title')}
-        subtitle={text('transfer.subtitle')}
-        navigationAction={<BackButton fallback={LIST} />}
-      />
-      <Layouts.Content>
-        <Flex direction="column" alignItems="stretch" gap={6}>
-          {can('stock.manage') && <TransferForm key={made} onDone={() => setMade(made + 1)} />}
-          <TransferList />
-        </Flex>
-      </Layouts.Content>
-    </Page.Main>
+    <FormPage title={text('transfer.title')} subtitle={text('transfer.subtitle')} fallback={LIST}>
+      <Flex direction="column" alignItems="stretch" gap={6}>
+        {can('stock.manage') && <TransferForm key={made} onDone={() => setMade(made + 1)} />}
+        <TransferList />
+      </Flex>
+    </FormPage>
   );
 };
 

@@ -1,7 +1,5 @@
-import { Box, Flex, Typography } from '@strapi/design-system';
-import type { LastAnswer, WebhookHealth } from '../../../../shared/contracts/overview';
-import type { DeliveryState, Health } from '../../../../shared/contracts/webhooks';
-import { HealthChart } from '../../components/health-chart';
+import { Flex, Typography } from '@strapi/design-system';
+import type { DeliveryState, Health, WebhookSummary } from '../../../../shared/contracts/webhooks';
 import { Pill } from '../../components/pill';
 import { Time } from '../../components/time';
 import { useText } from '../../utils/text';
@@ -9,11 +7,17 @@ import { useCause } from './causes';
 
 const SHOWN = 2;
 
-/** The first names of a choice of events, and how many more there are. */
-export const EventTags = ({ events }: { events: readonly string[] }) => {
+interface EventTagsProps {
+  /** The first names of a choice. */
+  events: readonly string[];
+  /** How many names it has. */
+  count: number;
+}
+
+export const EventTags = ({ events, count }: EventTagsProps) => {
   const text = useText();
   if (events.includes('*')) return <Pill variant="primary">{text('webhook.everyEvent')}</Pill>;
-  const more = events.length - SHOWN;
+  const more = count - SHOWN;
   return (
     <Flex gap={1} wrap="wrap" title={events.join(', ')}>
       {events.slice(0, SHOWN).map((event) => (
@@ -27,13 +31,6 @@ export const EventTags = ({ events }: { events: readonly string[] }) => {
     </Flex>
   );
 };
-
-export const HealthCell = ({ health }: { health: WebhookHealth | undefined }) =>
-  health ? (
-    <Box width="12rem">
-      <HealthChart buckets={health.buckets} counts={health} />
-    </Box>
-  ) : null;
 
 const STATE_VARIANTS = {
   waiting: 'warning',
@@ -57,7 +54,7 @@ const HEALTH_VARIANTS = {
 } as const;
 
 interface HealthBadgeProps {
-  health: Health;
+  health: Pick<Health, 'state'> & Partial<Health>;
   /** With how many deliveries wait and fail. */
   counts?: boolean;
 }
@@ -65,7 +62,7 @@ interface HealthBadgeProps {
 /** How a webhook does, and since or until when. */
 export const HealthBadge = ({ health, counts }: HealthBadgeProps) => {
   const text = useText();
-  const { state, failing_since: since, paused_until: until, waiting, failing } = health;
+  const { state, failing_since: since, paused_until: until, waiting = 0, failing = 0 } = health;
   return (
     <Flex gap={2} wrap="wrap">
       <Pill variant={HEALTH_VARIANTS[state]}>{text(`health.state.${state}`)}</Pill>
@@ -93,19 +90,13 @@ export const HealthBadge = ({ health, counts }: HealthBadgeProps) => {
   );
 };
 
-/** In the words of a state: pending tells two stories, no attempt that counts and some in vain so far. */
-const stateOfAnswer = ({ status, tries }: LastAnswer): DeliveryState => {
-  if (status !== 'pending') return status;
-  return tries > 0 ? 'failing' : 'waiting';
-};
-
-export const LastAnswerCell = ({ last }: { last: LastAnswer | null }) => {
+export const LastAnswerCell = ({ last }: Pick<WebhookSummary, 'last'>) => {
   const text = useText();
   const cause = useCause();
   if (!last) return <Typography textColor="neutral600">{text('webhook.never')}</Typography>;
   return (
     <Flex direction="column" alignItems="start" gap={1}>
-      <DeliveryStateBadge state={stateOfAnswer(last)} />
+      <DeliveryStateBadge state={last.state} />
       <Typography variant="pi" textColor="neutral600">
         {last.error ? cause.short(last.error) : <Time at={last.at} variant="pi" />}
       </Typography>

@@ -1,7 +1,7 @@
-import { BackButton, Layouts, Page } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { useNavigate } from 'react-router-dom';
 import type { WebhookWithSecret } from '../../../../shared/contracts/webhooks';
+import { FormPage } from '../../components/form-page';
 import { ShownOnce } from '../../components/shown-once';
 import { useAccess } from '../../permissions';
 import { useCreateWebhook } from '../../services/webhooks';
@@ -20,6 +20,7 @@ const BLANK: WebhookValues = {
   concurrency: null,
   ordering: 'none',
   headers: {},
+  basedOn: '',
 };
 const LIST = '/plugins/switchboard/webhooks';
 
@@ -34,29 +35,25 @@ const WebhookCreatePage = () => {
     navigate(can('webhooks.read') ? `${LIST}/${id}?tab=settings` : LIST, { replace: true });
   };
   return (
-    <Page.Main>
-      <Page.Title>{text('webhook.create')}</Page.Title>
-      <Layouts.Header
-        title={text('webhook.create')}
-        subtitle={text('webhook.create.subtitle')}
-        navigationAction={<BackButton fallback={LIST} />}
+    <FormPage
+      title={text('webhook.create')}
+      subtitle={text('webhook.create.subtitle')}
+      fallback={LIST}
+    >
+      <WebhookForm
+        initial={BLANK}
+        isNew
+        submitLabel={text('webhook.create.submit')}
+        onSave={async ({ basedOn: _, ...values }) => {
+          const done = await create(values);
+          if (!('error' in done)) {
+            // Its own page hides the secret from users without the permission to reveal it.
+            if (can('webhooks.reveal')) open(done.data.id);
+            else setCreated(done.data);
+          }
+          return savedOr(done, 'webhook.created');
+        }}
       />
-      <Layouts.Content>
-        <WebhookForm
-          initial={BLANK}
-          isNew
-          submitLabel={text('webhook.create.submit')}
-          onSave={async (values) => {
-            const done = await create(values);
-            if (!('error' in done)) {
-              // Its own page hides the secret from users without the permission to reveal it.
-              if (can('webhooks.reveal')) open(done.data.id);
-              else setCreated(done.data);
-            }
-            return savedOr(done, 'webhook.created');
-          }}
-        />
-      </Layouts.Content>
       {created && (
         <ShownOnce
           title={created.name}
@@ -64,7 +61,7 @@ const WebhookCreatePage = () => {
           onDone={() => open(created.id)}
         />
       )}
-    </Page.Main>
+    </FormPage>
   );
 };
 

@@ -9,20 +9,20 @@ import {
   Typography,
 } from '@strapi/design-system';
 import { useState } from 'react';
-import type { CatalogueEvent } from '../../../../shared/contracts/webhooks';
+import type { EventSummary } from '../../../../shared/contracts/webhooks';
 import { Loaded } from '../../components/page-states';
-import { useCatalogue } from '../../services/webhooks';
+import { useEventNames } from '../../services/webhooks';
 import { useText } from '../../utils/text';
 import { useEventText } from './event-text';
 
 /** Events by group, in the catalogue's order; those that match the search. */
 export const groupEvents = (
-  events: readonly CatalogueEvent[],
+  events: readonly EventSummary[],
   search: string,
-  nameOf: (event: CatalogueEvent) => string = ({ label }) => label
-): Map<string, CatalogueEvent[]> => {
+  nameOf: (event: EventSummary) => string = ({ label }) => label
+): Map<string, EventSummary[]> => {
   const wanted = search.trim().toLowerCase();
-  const groups = new Map<string, CatalogueEvent[]>();
+  const groups = new Map<string, EventSummary[]>();
   for (const one of events) {
     const words = [one.event, one.label, nameOf(one), one.group, one.description ?? '']
       .join(' ')
@@ -46,7 +46,7 @@ interface EventPickerProps {
 
 interface GroupProps extends EventPickerProps {
   name: string;
-  events: readonly CatalogueEvent[];
+  events: readonly EventSummary[];
 }
 
 const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
@@ -92,7 +92,7 @@ const Group = ({ name, events, chosen, disabled, onChange }: GroupProps) => {
 export const EventPicker = ({ chosen, error, disabled, onChange }: EventPickerProps) => {
   const text = useText();
   const eventText = useEventText();
-  const catalogue = useCatalogue();
+  const catalogue = useEventNames();
   const [search, setSearch] = useState('');
   // Restores the selection when "every event" is switched off again.
   const [remembered, setRemembered] = useState<readonly string[]>([]);

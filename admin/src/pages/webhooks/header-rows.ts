@@ -9,14 +9,9 @@ export interface HeaderRow {
 
 type Headers = Record<string, string>;
 
-/** The form's initial rows: values that are hidden or unreadable are kept. */
-export const headersOf = (webhook: {
-  header_names: readonly string[];
-  headers?: Readonly<Record<string, string | null>>;
-}): Headers =>
-  Object.fromEntries(
-    webhook.header_names.map((name) => [name, webhook.headers?.[name] ?? KEPT_VALUE])
-  );
+/** The form's initial rows: values are kept, whatever they are. */
+export const headersOf = (webhook: { header_names: readonly string[] }): Headers =>
+  Object.fromEntries(webhook.header_names.map((name) => [name, KEPT_VALUE]));
 
 export const rowsOf = (headers: Readonly<Headers>): HeaderRow[] =>
   Object.entries(headers).map(([name, value]) => ({ name, value }));

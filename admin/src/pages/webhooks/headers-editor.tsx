@@ -1,19 +1,28 @@
 import { Button, Field, Flex, IconButton, TextInput, Typography } from '@strapi/design-system';
 import { Eye, EyeStriked, Plus, Trash } from '@strapi/icons';
 import { useState } from 'react';
-import { HEADER_LIMITS, KEPT_VALUE } from '../../../../shared/contracts/webhooks';
+import {
+  HEADER_LIMITS,
+  KEPT_VALUE,
+  type WebhookWithSecret,
+} from '../../../../shared/contracts/webhooks';
+import { useAccess } from '../../permissions';
+import { useReveal } from '../../services/webhooks';
+import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import type { HeaderRow } from './header-rows';
 
 interface RowProps {
   row: HeaderRow;
   shown: boolean;
+  /** The value that is kept, once it was asked for. */
+  kept?: string | null;
   disabled?: boolean;
   onChange(row: HeaderRow): void;
   onRemove(): void;
 }
 
-const Row = ({ row, shown, disabled, onChange, onRemove }: RowProps) => {
+const Row = ({ row, shown, kept, disabled, onChange, onRemove }: RowProps) => {
   const text = useText();
   const { name, value } = row;
   const isKept = value === KEPT_VALUE;
@@ -38,7 +47,7 @@ const Row = ({ row, shown, disabled, onChange, onRemove }: RowProps) => {
           autoComplete="new-password"
           spellCheck={false}
           value={isKept ? '' : value}
-          placeholder={isKept ? text('headers.kept') : undefined}
+          placeholder={isKept ? (shown && kept) || text('headers.kept') : undefined}
           disabled={disabled}
           maxLength={HEADER_LIMITS.value}
           onChange={(event) => onChange({ name, value: event.currentTarget.value })}
@@ -62,13 +71,40 @@ interface HeadersEditorProps {
   rows: readonly HeaderRow[];
   error?: string;
   disabled?: boolean;
+  /** A saved webhook, whose values can be asked for. */
+  webhookId?: number;
   onChange(rows: readonly HeaderRow[]): void;
 }
 
-/** The headers of its own that a webhook's posts carry. */
-export const HeadersEditor = ({ rows, error, disabled, onChange }: HeadersEditorProps) => {
-  const text = useText();
+/** Shows or hides the values; kept ones are fetched when they are shown. */
+const useShownValues = (rows: readonly HeaderRow[], webhookId: number | undefined) => {
+  const outcome = useOutcome();
+  const { can } = useAccess();
   const [shown, setShown] = useState(false);
+  const [kept, setKept] = useState<NonNullable<WebhookWithSecret['headers']>>({});
+  const [reveal] = useReveal();
+  const canReveal = webhookId !== undefined && can('webhooks.reveal');
+  const toggle = async (): Promise<void> => {
+    const isKept = rows.some(({ value }) => value === KEPT_VALUE);
+    if (!shown && canReveal && isKept) {
+      setKept(outcome(await reveal(webhookId))?.headers ?? {});
+    }
+    setShown(!shown);
+  };
+  const canShow = rows.some(({ value }) => value !== '' && (canReveal || value !== KEPT_VALUE));
+  return { shown, kept, canShow, toggle };
+};
+
+/** The headers of its own that a webhook's posts carry. */
+export const HeadersEditor = ({
+  rows,
+  error,
+  disabled,
+  webhookId,
+  onChange,
+}: HeadersEditorProps) => {
+  const text = useText();
+  const { shown, kept, canShow, toggle } = useShownValues(rows, webhookId);
   return (
     <Field.Root name="headers" error={error}>
       <Flex direction="column" alignItems="stretch" gap={4} width="100%">
@@ -80,6 +116,7 @@ export const HeadersEditor = ({ rows, error, disabled, onChange }: HeadersEditor
             key={at}
             row={row}
             shown={shown}
+            kept={kept[row.name]}
             disabled={disabled}
             onChange={(next) => onChange(rows.with(at, next))}
             onRemove={() => onChange(rows.toSpliced(at, 1))}
@@ -97,12 +134,12 @@ export const HeadersEditor = ({ rows, error, disabled, onChange }: HeadersEditor
               {text('headers.add')}
             </Button>
           )}
-          {rows.some(({ value }) => value !== '' && value !== KEPT_VALUE) && (
+          {canShow && (
             <Button
               variant="tertiary"
               startIcon={shown ? <EyeStriked /> : <Eye />}
               aria-pressed={shown}
-              onClick={() => setShown(!shown)}
+              onClick={() => void toggle()}
             >
               {text(shown ? 'headers.hide' : 'headers.show')}
             </Button>

@@ -1,26 +1,21 @@
-import { Box, Flex, LinkButton, Tag, Typography } from '@strapi/design-system';
+import { LinkButton } from '@strapi/design-system';
 import { Plus, Trash } from '@strapi/icons';
 import { Layouts, Page, SearchInput, useQueryParams } from '@strapi/strapi/admin';
-import { useMemo } from 'react';
 import { Link, useNavigate } from 'react-router-dom';
-import type { WebhookHealth } from '../../../../shared/contracts/overview';
-import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
+import type { WebhookSummary } from '../../../../shared/contracts/webhooks';
 import { ConfirmButton } from '../../components/confirm-button';
+import { Cut } from '../../components/cut';
 import { ConfirmSwitch } from '../../components/confirm-switch';
 import { type Column, DataTable } from '../../components/data-table';
 import { RowLink } from '../../components/row-link';
 import { Loaded } from '../../components/page-states';
 import { Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
-import {
-  useDeleteWebhook,
-  useHealth,
-  useUpdateWebhook,
-  useWebhookPage,
-} from '../../services/webhooks';
+import { useDeleteWebhook, useUpdateWebhook, useWebhookPage } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
+import { usePolling } from '../../utils/polling';
 import { useText } from '../../utils/text';
-import { EventTags, HealthBadge, HealthCell, LastAnswerCell } from './cells';
+import { EventTags, HealthBadge, LastAnswerCell } from './cells';
 import { useWaitingChoice } from './switching-on';
 
 const REFRESH_MS = 10_000;
@@ -35,9 +30,8 @@ interface ListQuery {
 
 /** @param onSwitch switches a webhook on, or off after it was confirmed */
 const useColumns = (
-  health: ReadonlyMap<number, WebhookHealth>,
   onSwitch: (webhook: number, active: boolean) => Promise<void>
-): Column<ManagedWebhook>[] => {
+): Column<WebhookSummary>[] => {
   const text = useText();
   const { can } = useAccess();
   const outcome = useOutcome();
@@ -48,34 +42,29 @@ const useColumns = (
       label: text('webhook.name'),
       sortable: true,
       cell: ({ id, name, url }) => (
-        <Box maxWidth="28rem">
+        <>
           <RowLink to={String(id)}>{name}</RowLink>
-          <Typography variant="pi" textColor="neutral600" ellipsis tag="div" title={url}>
+          <Cut variant="pi" textColor="neutral600">
             {url}
-          </Typography>
-        </Box>
+          </Cut>
+        </>
       ),
     },
     {
       id: 'health',
       label: text('webhook.health'),
-      cell: ({ id, health: own }) => (
-        <Flex direction="column" alignItems="start" gap={2}>
-          <HealthBadge health={own} counts />
-          <HealthCell health={health.get(id)} />
-        </Flex>
-      ),
+      cell: ({ health }) => <HealthBadge health={health} counts />,
     },
     {
       id: 'events',
       wide: true,
       label: text('webhook.events'),
-      cell: ({ events }) => <EventTags events={events} />,
+      cell: ({ events, event_count: count }) => <EventTags events={events} count={count} />,
     },
     {
       id: 'last',
       label: text('webhook.last'),
-      cell: ({ id }) => <LastAnswerCell last={health.get(id)?.last ?? null} />,
+      cell: ({ last }) => <LastAnswerCell last={last} />,
     },
     {
       id: 'active',
@@ -140,15 +129,10 @@ const WebhookListPage = () => {
       page: Number(query.page ?? 1),
       perPage: Number(query.pageSize ?? PER_PAGE),
     },
-    { pollingInterval: REFRESH_MS }
-  );
-  const health = useHealth(undefined, { pollingInterval: REFRESH_MS });
-  const byId = useMemo(
-    () => new Map((health.data?.webhooks ?? []).map((one) => [one.webhook_id, one])),
-    [health.data]
+    { pollingInterval: usePolling(REFRESH_MS) }
   );
   const { onSwitch, question } = useSwitch();
-  const columns = useColumns(byId, onSwitch);
+  const columns = useColumns(onSwitch);
   const [by = 'name', direction] = sort.split(':');
   const sorting = { by, descending: direction === 'desc' };
 
@@ -168,14 +152,6 @@ const WebhookListPage = () => {
       />
       <Layouts.Action
         startActions={<SearchInput label={text('webhook.search')} trackedEvent={null} />}
-        endActions={
-          health.data &&
-          !health.data.complete && (
-            <Flex>
-              <Tag icon={undefined}>{text('health.partial')}</Tag>
-            </Flex>
-          )
-        }
       />
       <Layouts.Content>
         <Loaded query={webhooks}>

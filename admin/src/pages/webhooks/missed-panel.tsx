@@ -11,17 +11,16 @@ import { useState } from 'react';
 import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
 import { CodeBlock } from '../../components/code-block';
 import { Panel } from '../../components/panel';
-import { TimeInput } from '../../components/time-input';
+import { TimeField } from '../../components/time-field';
 import { useAccess } from '../../permissions';
 import {
   type ReplayRange,
-  useCatalogue,
+  useEventNames,
   useJournal,
   usePreviewReplay,
   useReplay,
 } from '../../services/webhooks';
 import { statusOf, useOutcome } from '../../utils/errors';
-import { instantOf, localTime } from '../../utils/local-time';
 import { useText } from '../../utils/text';
 import { JournalTable } from './journal-table';
 
@@ -42,35 +41,31 @@ const JournalOff = () => {
 };
 
 interface RangeFieldsProps {
-  from: string;
-  to: string;
+  from: string | undefined;
+  to: string | undefined;
   event: string;
   events: readonly string[];
-  onChange(change: { from?: string; to?: string; event?: string }): void;
+  onChange(change: { from?: string | undefined; to?: string | undefined; event?: string }): void;
 }
 
 const RangeFields = ({ from, to, event, events, onChange }: RangeFieldsProps) => {
   const text = useText();
-  const isBackwards = from !== '' && to !== '' && from >= to;
+  const isBackwards = from !== undefined && to !== undefined && from >= to;
   return (
     <>
-      <Field.Root name="missed-from">
-        <Field.Label>{text('missed.from')}</Field.Label>
-        <TimeInput
-          type="datetime-local"
-          value={from}
-          onChange={(typed) => onChange({ from: typed.currentTarget.value })}
-        />
-      </Field.Root>
-      <Field.Root name="missed-to" error={isBackwards ? text('missed.range') : undefined}>
-        <Field.Label>{text('missed.to')}</Field.Label>
-        <TimeInput
-          type="datetime-local"
-          value={to}
-          onChange={(typed) => onChange({ to: typed.currentTarget.value })}
-        />
-        <Field.Error />
-      </Field.Root>
+      <TimeField
+        name="missed-from"
+        label={text('missed.from')}
+        value={from}
+        onChange={(at) => onChange({ from: at })}
+      />
+      <TimeField
+        name="missed-to"
+        label={text('missed.to')}
+        error={isBackwards ? text('missed.range') : undefined}
+        value={to}
+        onChange={(at) => onChange({ to: at })}
+      />
       <Field.Root name="missed-event" minWidth="24rem">
         <Field.Label>{text('missed.event')}</Field.Label>
         <SingleSelect
@@ -91,16 +86,23 @@ const RangeFields = ({ from, to, event, events, onChange }: RangeFieldsProps) =>
   );
 };
 
-const lastDay = () => {
+interface Fields {
+  /** ISO 8601. */
+  from: string | undefined;
+  to: string | undefined;
+  event: string;
+}
+
+const lastDay = (): Fields => {
   const now = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS;
-  const local = (at: number): string => localTime(new Date(at).toISOString());
-  return { from: local(now - DAY_MS), to: local(now), event: '' };
+  const iso = (at: number): string => new Date(at).toISOString();
+  return { from: iso(now - DAY_MS), to: iso(now), event: '' };
 };
 
 const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) => {
   const text = useText();
   const outcome = useOutcome();
-  const catalogue = useCatalogue();
+  const catalogue = useEventNames();
   const [fields, setFields] = useState(lastDay);
   const [found, setFound] = useState<{ range: ReplayRange; matching: number }>();
   const [look, looking] = usePreviewReplay();
@@ -109,7 +111,7 @@ const Replay = ({ webhook, onOff }: { webhook: ManagedWebhook; onOff(): void }) 
   const events = (catalogue.data ?? [])
     .map(({ event }) => event)
     .filter((name) => wanted.has('*') || wanted.has(name));
-  const [from, to] = [instantOf(fields.from), instantOf(fields.to)];
+  const { from, to } = fields;
   const range: ReplayRange | undefined =
     from !== undefined && to !== undefined && from < to
       ? { id: webhook.id, from, to, ...(fields.event !== '' && { events: [fields.event] }) }

@@ -16,7 +16,7 @@ import { Panel } from '../../components/panel';
 import { ShownOnce } from '../../components/shown-once';
 import { Time, useNow } from '../../components/time';
 import { useAccess } from '../../permissions';
-import { useRotateSecret } from '../../services/webhooks';
+import { useReveal, useRotateSecret } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 
@@ -67,15 +67,17 @@ const Overlap = ({ webhook }: { webhook: ManagedWebhook }) => {
   );
 };
 
-export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
+export const SecretPanel = ({ webhook }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const outcome = useOutcome();
   const { can } = useAccess();
-  const [shown, setShown] = useState(false);
+  const [revealed, setRevealed] = useState<WebhookWithSecret>();
+  const [reveal, revealing] = useReveal();
   const [hours, setHours] = useState(0);
   const [replaced, setReplaced] = useState<string>();
   const [rotate, { isLoading }] = useRotateSecret();
-  const { id, secret } = webhook;
+  const { id } = webhook;
+  const secret = revealed?.secret;
   return (
     <Panel
       title={text('secret.title')}
@@ -88,6 +90,7 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
             disabled={isLoading}
             onConfirm={async () => {
               const rotated = outcome(await rotate({ id, hours }), 'secret.rotated');
+              setRevealed(undefined);
               // Users who may not reveal it later see it now, to pass it on to the receiver.
               if (!can('webhooks.reveal')) setReplaced(rotated?.secret);
             }}
@@ -96,8 +99,20 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
       }
     >
       <Overlap webhook={webhook} />
-      {secret === undefined && (
+      {!can('webhooks.reveal') && (
         <Typography textColor="neutral600">{text('secret.hidden')}</Typography>
+      )}
+      {can('webhooks.reveal') && secret === undefined && (
+        <Flex>
+          <Button
+            variant="tertiary"
+            startIcon={<Eye />}
+            loading={revealing.isLoading}
+            onClick={async () => setRevealed(outcome(await reveal(id)))}
+          >
+            {text('secret.reveal')}
+          </Button>
+        </Flex>
       )}
       {secret === null && (
         <Typography textColor="danger600" role="alert">
@@ -108,22 +123,16 @@ export const SecretPanel = ({ webhook }: { webhook: WebhookWithSecret }) => {
         <Flex gap={2} alignItems="end" wrap="wrap">
           <Field.Root name="secret" hint={text('secret.hint')} flex="1" minWidth="28rem">
             <Field.Label>{text('secret.title')}</Field.Label>
-            <TextInput
-              readOnly
-              autoComplete="off"
-              type={shown ? 'text' : 'password'}
-              value={secret}
-            />
+            <TextInput readOnly autoComplete="off" value={secret} />
             <Field.Hint />
           </Field.Root>
           <Flex gap={2} paddingBottom={5}>
             <Button
               variant="tertiary"
-              startIcon={shown ? <EyeStriked /> : <Eye />}
-              aria-pressed={shown}
-              onClick={() => setShown(!shown)}
+              startIcon={<EyeStriked />}
+              onClick={() => setRevealed(undefined)}
             >
-              {text(shown ? 'secret.hide' : 'secret.reveal')}
+              {text('secret.hide')}
             </Button>
             <CopyButton wide value={secret} label={text('secret.copy')} />
           </Flex>

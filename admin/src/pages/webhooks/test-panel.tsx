@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { ManagedWebhook, TestResult } from '../../../../shared/contracts/webhooks';
 import { CodeBlock, prettyJson } from '../../components/code-block';
 import { Panel } from '../../components/panel';
-import { useCatalogue, useDelivery, useTestWebhook } from '../../services/webhooks';
+import { useEventNames, useDelivery, useTestWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { useLookedAtRecovery } from '../deliveries/recovery-dialog';
@@ -79,7 +79,7 @@ const SendFailing = ({ webhook: { id, health } }: { webhook: ManagedWebhook }) =
 export const TestPanel = ({ webhook }: { webhook: ManagedWebhook }) => {
   const text = useText();
   const outcome = useOutcome();
-  const catalogue = useCatalogue();
+  const catalogue = useEventNames();
   const eventText = useEventText();
   const [event, setEvent] = useState(PING);
   const [result, setResult] = useState<TestResult>();

@@ -7,6 +7,7 @@ import {
 } from '../../../../shared/contracts/webhooks';
 import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
+import { InHeader } from '../../components/form-page';
 import type { Saved } from '../../utils/errors';
 import { type TextKey, useText } from '../../utils/text';
 import { EventPicker } from './event-picker';
@@ -28,7 +29,11 @@ export type WebhookValues = Required<
     | 'concurrency'
     | 'ordering'
   >
-> & { headers: Record<string, string> };
+> & {
+  headers: Record<string, string>;
+  /** When it was changed last before it was edited here; '' for a new one. */
+  basedOn: string;
+};
 
 /** As the form edits them: the filter as somebody types it, empty for none; headers as rows. */
 type FormValues = Omit<WebhookValues, 'filter' | 'headers'> & {
@@ -81,7 +86,11 @@ interface WebhookFormProps {
   webhookId?: number;
   /** A new webhook is saved as it is; a known one only with changes. */
   isNew?: boolean;
-  onSave(values: WebhookValues, changed: Partial<WebhookValues>): Promise<Saved>;
+  onSave(
+    values: WebhookValues,
+    changed: Partial<WebhookValues>,
+    before: WebhookValues
+  ): Promise<Saved>;
 }
 
 export const WebhookForm = ({
@@ -108,25 +117,25 @@ export const WebhookForm = ({
         if (rows) problems.push(['headers', text(rows.key, rows.values)]);
         return Object.fromEntries(problems) as Record<string, string>;
       }}
-      onSave={(values, changed) => onSave(asValues(trimmed(values)), asValues(trimmed(changed)))}
+      onSave={(values, changed, before) =>
+        onSave(asValues(trimmed(values)), asValues(trimmed(changed)), asValues(before))
+      }
     >
-      {({ values, errors, saving, modified, set }) => (
+      {({ values, errors, saving, modified, submit, set }) => (
         <Flex direction="column" alignItems="stretch" gap={6}>
-          <Panel
-            title={text('webhook.details')}
-            actions={
-              !disabled && (
-                <Button
-                  type="submit"
-                  startIcon={<Check />}
-                  loading={saving}
-                  disabled={!modified && !isNew}
-                >
-                  {submitLabel}
-                </Button>
-              )
-            }
-          >
+          {!disabled && (
+            <InHeader>
+              <Button
+                startIcon={<Check />}
+                loading={saving}
+                disabled={!modified && !isNew}
+                onClick={submit}
+              >
+                {submitLabel}
+              </Button>
+            </InHeader>
+          )}
+          <Panel title={text('webhook.details')}>
             <Grid.Root gap={4}>
               <Grid.Item col={6} xs={12} direction="column" alignItems="stretch">
                 <Field.Root
@@ -253,6 +262,7 @@ export const WebhookForm = ({
           <Panel title={text('headers.title')}>
             <HeadersEditor
               rows={values.headers}
+              webhookId={webhookId}
               error={errors.headers}
               disabled={disabled}
               onChange={(headers) => set('headers', headers)}

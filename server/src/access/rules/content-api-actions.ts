@@ -38,9 +38,8 @@ const crmAction = (action: string): AdminAction => {
 };
 
 /**
- * The admin action that a person needs, under Basic authentication, for an action of the content API such as
- * `plugin::switchboard.webhooks.find`; one of the CRM that does not read counts as a write.
- * @returns null for an action that is not listed: nobody reaches it through Basic
+ * The admin action that a Basic user needs for a content API action such as `plugin::switchboard.webhooks.find`. CRM
+ * actions that do not read count as writes. Null for an unlisted action, which Basic users cannot call.
  */
 export const adminActionFor = (contentApiAction: string): AdminAction | null => {
   if (!contentApiAction.startsWith(PREFIX)) return null;

@@ -68,9 +68,9 @@ export const setContactStatus = async (
 };
 
 /**
- * Marks a campaign as sent whose counts, or status, are not kept: unseen, because a write that is seen would
- * send counts of zero. One of two concurrent calls does it.
- * @returns whether it was not marked before; a campaign without a status never is.
+ * Marks a campaign as sent, for sites that do not keep its counts or status; bypasses lifecycles, because a tracked
+ * write would send counts of zero. True for only one of several concurrent calls; false for a campaign without a
+ * status.
  */
 const markSent = async (app: App, campaignId: string, kept: Readonly<Record<string, unknown>>) => {
   const { uid, fields } = getSource(app, 'campaign');
@@ -140,7 +140,7 @@ export const createEmailService = ({ strapi }: { strapi: Core.Strapi }): EmailSe
         const all = { status: 'sent', ...counts };
         const kept = keptInput<Record<string, unknown>>(app, getSource(app, 'campaign'), all);
         if (Object.keys(kept).length === Object.keys(all).length) {
-          // The source sees the campaign become `sent`, as it does when a person says so.
+          // The source sees the campaign become `sent`, as on a manual change.
           await campaigns.update(campaign.id, kept);
           return { counted: true };
         }

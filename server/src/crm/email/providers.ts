@@ -11,12 +11,11 @@ import {
   typeOfUnparsed,
 } from '../../http/bounded-body';
 import { clientAddress } from '../../net/client-address';
-import { errorText } from '../../runtime/text';
+import { digestOf, logFailure } from '../../runtime/text';
 import { crmRecords } from '../resources/crm-records';
 import { findByEmail } from '../resources/upsert-contact';
 import { getEmailService, setContactStatus } from './email-service';
 import {
-  digestOf,
   mailgun,
   type Provider,
   type ProviderEvent,
@@ -68,10 +67,7 @@ const isSeen = async (app: App, digest: string): Promise<boolean> => {
   return Boolean(await db.table(TABLE).where({ digest }).first('id'));
 };
 
-/**
- * Notes an id within the current transaction, which `db.unique` runs again if another request notes it too.
- * @returns false if it was noted before
- */
+/** Notes an id within the current transaction, which `db.unique` repeats on a race; false if it was noted before. */
 const noteSeen = async (app: App, provider: string, id: string, now: number): Promise<boolean> => {
   const db = await app.db.current();
   const digest = digestOf(`${provider}\n${id}`);
@@ -122,9 +118,9 @@ const record = async (app: App, contact: string, event: ProviderEvent): Promise<
 };
 
 /**
- * Records the events of a post, each in a transaction of its own: one that cannot be recorded, such as one of
- * a campaign that is gone, does not hold up the others, nor makes the provider post all of them again.
- * @returns how many were taken; null if the signature was used for something else before.
+ * Records each event of a post in its own transaction: one that fails (its campaign is gone) does not block the others,
+ * or make the provider repeat them all. Returns how many were recorded; null if the signature was used for another
+ * body.
  */
 const receive = async (app: App, provider: string, { events, once }: SignedPost, now: number) => {
   if (once) {
@@ -146,9 +142,7 @@ const receive = async (app: App, provider: string, { events, once }: SignedPost,
       if (!(error instanceof errors.ApplicationError || error instanceof errors.HttpError)) {
         throw error;
       }
-      app.log.warn(
-        `switchboard: what ${provider} posted (${event.type}) was left out: ${errorText(error)}`
-      );
+      logFailure(app, `what ${provider} posted (${event.type}) was left out`, 'warn')(error);
     }
   }
   return taken;
@@ -181,7 +175,7 @@ const RETRY_AFTER_SECONDS = 10;
 
 export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
   const app = appOf(strapi);
-  // Senders of posts that no provider signed are told to wait; signed posts always pass.
+  // Unsigned posts are rate limited; signed posts always pass.
   const failures = new FailedAttempts();
   const refuse = async (ctx: Context, answer: () => void): Promise<void> => {
     const retryAfter = await failures.charge(clientAddress(ctx));
@@ -196,7 +190,7 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
     const post = await provider({ bytes, contentType, header }, Date.now());
     const recorded = post ? await receive(app, name, post, Date.now()) : null;
     if (!post || recorded === null) {
-      return refuse(ctx, () => ctx.unauthorized('The signature does not hold'));
+      return refuse(ctx, () => ctx.unauthorized('The signature does not match'));
     }
     ctx.body = { received: post.events.length, recorded };
   };
@@ -222,7 +216,7 @@ export const emailWebhooks = ({ strapi }: { strapi: Core.Strapi }) => {
           ctx.set('Connection', 'close');
           return refuse(ctx, () => ctx.requestTimeout('The body did not come in time'));
         case 'broken':
-          // Nobody is there to read an answer.
+          // The client has disconnected and reads no answer.
           ctx.set('Connection', 'close');
           ctx.status = 400;
           return;

@@ -1,12 +1,5 @@
-import {
-  createHash,
-  createHmac,
-  createPublicKey,
-  type KeyObject,
-  timingSafeEqual,
-  verify,
-} from 'node:crypto';
-import { isRecord } from '../../runtime/text';
+import { createHmac, createPublicKey, type KeyObject, timingSafeEqual, verify } from 'node:crypto';
+import { digestOf, isRecord, jsonIn } from '../../runtime/text';
 
 export interface ProviderEvent {
   type: 'opened' | 'clicked' | 'bounced' | 'complained' | 'unsubscribed' | 'received';
@@ -19,7 +12,7 @@ export interface ProviderEvent {
   ip?: string | null;
   at?: number | null;
   sentAt?: number | null;
-  /** The provider itself says that a machine opened or clicked it. */
+  /** The provider itself reports a machine's open or click. */
   machine?: boolean;
   url?: string | null;
   hard?: boolean;
@@ -37,22 +30,16 @@ export interface ProviderPost {
 
 export interface SignedPost {
   events: ProviderEvent[];
-  /**
-   * If the signature covers a token and not the body: the token, and its first content. With anything
-   * else it is refused. Null if the signature covers the body.
-   */
+  /** Token and first content, if the signature covers only a token; other content with that token is refused. */
   once: { token: string; content: string } | null;
 }
 
-/** Reads a provider's post; null: its signature does not hold, or not any more. */
+/** Reads a provider's post; null: its signature is invalid or expired. */
 export type Provider = (post: ProviderPost, now: number) => Promise<SignedPost | null>;
 
 /* Reads values out of what a provider posts, whatever it turns out to be. */
 
 type Values = Readonly<Record<string, unknown>>;
-
-export const digestOf = (content: string | Buffer): string =>
-  createHash('sha256').update(content).digest('hex');
 
 const textOf = (value: unknown): string | null =>
   typeof value === 'string' && value !== '' ? value : null;
@@ -63,14 +50,6 @@ const timeOf = (value: unknown): number | null => {
   return typeof seconds === 'number' && Number.isFinite(seconds) && seconds > 0
     ? Math.round(seconds * 1000)
     : null;
-};
-
-const parseJson = (bytes: Buffer): unknown => {
-  try {
-    return JSON.parse(bytes.toString('utf8'));
-  } catch {
-    return null;
-  }
 };
 
 const isForm = (contentType: string): boolean =>
@@ -100,7 +79,7 @@ export const addressOf = (from: unknown): string | null => {
   return address.includes('@') ? address.trim() : null;
 };
 
-/** A mail that came in; none if nobody is said to have sent it. */
+/** An inbound mail; none without a sender. */
 const inbound = (mail: {
   id: string;
   email: string | null;
@@ -180,8 +159,8 @@ const sendgridEvents = (values: Values): ProviderEvent[] => {
 };
 
 /**
- * Twilio SendGrid: the signed Event Webhook (a JSON array) and the signed Inbound Parse Webhook (a form). Both sign the
- * timestamp header followed by the raw body with ECDSA on P-256; the dashboard gives the public key as base64 of its DER.
+ * Twilio SendGrid: Event Webhook (JSON array) and Inbound Parse (form). Both sign the timestamp header plus the raw
+ * body with ECDSA P-256; the dashboard shows the public key as base64 DER.
  */
 export const sendgrid =
   (key: KeyObject): Provider =>
@@ -189,7 +168,7 @@ export const sendgrid =
     const { bytes, contentType } = post;
     if (!isSignedBySendgrid(key, post, now)) return null;
     if (!isForm(contentType)) {
-      const list = parseJson(bytes);
+      const list = jsonIn(bytes.toString('utf8'));
       const events = Array.isArray(list) ? list.filter(isRecord).flatMap(sendgridEvents) : [];
       return { events, once: null };
     }
@@ -209,7 +188,7 @@ const VALUE_MAX = 512;
 const signatureInJson = (bytes: Buffer): Values | null => {
   const text = bytes.toString('latin1');
   for (const found of text.matchAll(/"signature"\s{0,100}:\s{0,100}(\{[^{}]{0,2000}\})/g)) {
-    const value = parseJson(Buffer.from(found[1] ?? '', 'latin1'));
+    const value = jsonIn(Buffer.from(found[1] ?? '', 'latin1').toString('utf8'));
     if (isRecord(value) && NAMES.every((name) => name in value)) return value;
   }
   return null;
@@ -251,7 +230,7 @@ const record = (value: unknown): Values => (isRecord(value) ? value : {});
 const variablesOf = (data: Values): Values => {
   const variables = data['user-variables'];
   return typeof variables === 'string'
-    ? record(parseJson(Buffer.from(variables)))
+    ? record(jsonIn(Buffer.from(variables).toString('utf8')))
     : record(variables);
 };
 
@@ -288,19 +267,18 @@ const mailgunEvents = (data: Values, token: string): ProviderEvent[] => {
 };
 
 /**
- * Mailgun: webhooks (JSON) and routes that forward inbound mail (a form). Both carry timestamp,
- * token and signature, which is the HMAC-SHA256 of timestamp and token under the account's webhook
- * signing key. It does not cover the rest, so a token counts once, with what it came with first.
+ * Mailgun: webhooks (JSON) and inbound routes (form). The signature is HMAC-SHA256 of timestamp and token under the
+ * webhook signing key. It does not cover the body, so each token is bound to the first body it came with.
  */
 export const mailgun =
   (signingKey: string): Provider =>
   async ({ bytes, contentType }, now) => {
     const isSigned = (signature: Values) => isSignedByMailgun(signingKey, signature, now);
-    // Nothing is parsed for somebody who has no signature to show.
+    // Nothing is parsed without a signature.
     if (!isForm(contentType)) {
       const shown = signatureInJson(bytes);
       if (!shown || !isSigned(shown)) return null;
-      const body = record(parseJson(bytes));
+      const body = record(jsonIn(bytes.toString('utf8')));
       const signature = record(body.signature);
       if (!isSigned(signature)) return null;
       const token = String(signature.token);

@@ -1,13 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { UID } from '@strapi/strapi';
+import { errors } from '@strapi/utils';
 import { findInChunks, inChunks } from '../../database/written-rows';
 import { fieldError } from '../../http/validation';
 import { giveWay, rowFault, throughFaults } from '../../imports/file-import';
 import { type CrmWrite, inUnitOfWork } from '../capture';
-import { emailKey, lockEmails } from '../contact-integrity';
-import { type Entry, getInspected, type WatchedSource } from '../mapping/sources';
+import { emailKey, lockEmails, normalizeEmail } from '../contact-integrity';
+import { type Entry, getInspected, getSource, type WatchedSource } from '../mapping/sources';
 import { lockRows, readRows, selectRows, serialize, tagsOf } from '../mapping/records';
-import { createTag, crmRecords, tagsOfContact } from '../resources/crm-records';
+import { createTag, crmRecords, freeSlug, tagsOfContact } from '../resources/crm-records';
 import { keptInput, toData } from '../resources/to-data';
 import { differences, upsertContact } from '../resources/upsert-contact';
 import type { Payload } from '../rules';
@@ -18,17 +19,30 @@ const CONTACT = 'plugin::switchboard.contact' as UID.ContentType;
 export interface ImportRow {
   line: number;
   email: string;
+  /** The key of its address; see `emailKey`. */
+  key: string;
   /** As REST takes a contact, without what the file leaves empty. */
   input: Record<string, unknown>;
   tags: string[];
 }
+
+/** Checks a new record as the host does, and writes nothing. @throws ValidationError (400) */
+const validateNew = async (app: App, watched: WatchedSource, input: Input): Promise<void> => {
+  const data = await toData(app, watched, input);
+  const model = app.strapi.contentType(watched.uid as UID.ContentType);
+  await app.strapi.entityValidator.validateEntityCreation(model, data as never);
+};
 
 /** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
 export class ImportTags {
   private readonly known = new Map<string, string>();
   private readonly watched: WatchedSource;
 
-  constructor(private readonly app: App) {
+  /** @param dryRun a missing tag is checked and not made; its name stands for its id */
+  constructor(
+    private readonly app: App,
+    private readonly dryRun: boolean
+  ) {
     this.watched = getInspected(app, 'tag');
   }
 
@@ -51,12 +65,54 @@ export class ImportTags {
     const key = name.toLowerCase();
     const cached = this.known.get(key);
     if (cached) return cached;
-    const found = await this.find(name);
-    const id = found ?? (await createTag(this.app, { name }, () => this.find(name))).id;
+    const id = (await this.find(name)) ?? (await this.make(name));
     this.known.set(key, id);
     return id;
   }
+
+  private async make(name: string): Promise<string> {
+    if (!this.dryRun) return (await createTag(this.app, { name }, () => this.find(name))).id;
+    const slug = await freeSlug(this.app, name);
+    await validateNew(this.app, this.watched, { name, ...(slug && { slug }) });
+    // A later row may name it by its slug.
+    if (slug && !this.known.has(slug)) this.known.set(slug, name);
+    return name;
+  }
 }
+
+type Input = Readonly<Record<string, unknown>>;
+
+const TAGS = 'tags';
+
+/** By path of a relation: its attribute, and rows of its target by the ids that the file gives them. */
+type Targets = ReadonlyMap<string, { attribute: string; rows: ReadonlyMap<unknown, number> }>;
+
+/** @param tagIds of tags that these rows may be given */
+const readTargets = async (app: App, rows: readonly ImportRow[], tagIds: string[]) => {
+  const { source, tagSource } = getInspected(app, 'contact');
+  const targets = new Map<string, { attribute: string; rows: Map<unknown, number> }>();
+  const read = async (path: string, attribute: string, uid: string, ids: readonly unknown[]) => {
+    const column = uid === 'admin::user' ? 'id' : 'documentId';
+    const found = await findInChunks<{ id: number; documentId: string }, unknown>(ids, (some) =>
+      selectRows(app, uid, { select: ['id', 'documentId'], where: { [column]: { $in: some } } })
+    );
+    targets.set(path, { attribute, rows: new Map(found.map((row) => [row[column], row.id])) });
+  };
+  for (const { path, attribute, shape } of source.fields) {
+    if (!attribute || shape?.type !== 'relation') continue;
+    const ids = rows.flatMap(({ input }) => input[path] ?? []);
+    await read(path, attribute, shape.target ?? '', ids);
+  }
+  if (source.tags) await read(TAGS, source.tags, tagSource.uid, tagIds);
+  return targets;
+};
+
+/** True if every record exists that an input names. */
+const areThere = (input: Input, targets: Targets): boolean =>
+  [...targets].every(([path, { rows }]) => !(path in input) || rows.has(input[path]));
+
+const withoutReferences = (input: Input, targets: Targets): Input =>
+  Object.fromEntries(Object.entries(input).filter(([key]) => !targets.has(key)));
 
 interface JoinTable {
   name: string;
@@ -66,58 +122,68 @@ interface JoinTable {
   inverseOrderColumnName?: string;
 }
 
-/** Tags of a contact that come after so many others. */
-interface TagLink {
+/** Changes of a contact by rows, as its next row finds it. */
+type Changed = Pick<Update, 'changes' | 'tagIds'>;
+
+interface KnownContact {
   rowId: number;
-  documentId: string;
-  tagIds: readonly string[];
-  after: number;
+  contact: Payload;
+  tagIds: ReadonlySet<string>;
 }
 
-/** Links contacts to tags in the relation's own table: `connect` renumbers all contacts of a tag each time. */
-const linkTags = async (write: CrmWrite, links: readonly TagLink[]): Promise<void> => {
-  if (links.length === 0) return;
+interface Update {
+  row: ImportRow;
+  known: KnownContact;
+  changes: Input;
+  /** That it does not have. */
+  tagIds: string[];
+}
+
+/** Links contacts in the relations' own tables: `connect` renumbers all contacts of a tag each time. */
+const link = async (
+  write: CrmWrite,
+  updates: readonly Update[],
+  targets: Targets
+): Promise<void> => {
   const { app } = write;
-  const contacts = getInspected(app, 'contact');
-  const { joinTable } = app.strapi.db.metadata.get(CONTACT).attributes.tags as unknown as {
-    joinTable: JoinTable;
-  };
-  const named = links.flatMap(({ tagIds }) => tagIds);
-  const tags = await findInChunks<{ id: number; documentId: string }, string>(named, (some) =>
-    selectRows(app, contacts.tagSource.uid, {
-      select: ['id', 'documentId'],
-      where: { documentId: { $in: some } },
-    })
-  );
-  const tagRows = new Map(tags.map(({ id, documentId }) => [documentId, id]));
-  const rows = links.flatMap(({ rowId, tagIds, after }) =>
-    tagIds
-      .flatMap((id) => tagRows.get(id) ?? [])
-      .map((tagRow, index) => ({
-        [joinTable.joinColumn.name]: rowId,
-        [joinTable.inverseJoinColumn.name]: tagRow,
-        ...(joinTable.orderColumnName && { [joinTable.orderColumnName]: after + index + 1 }),
-        ...(joinTable.inverseOrderColumnName && { [joinTable.inverseOrderColumnName]: rowId }),
-      }))
-  );
-  const ids = links.map(({ documentId }) => documentId);
-  await write.trackTagging(contacts, ids);
   const db = await app.db.current();
-  // SQLite limits the number of variables of one statement.
-  for (const chunk of inChunks(rows)) await db.table(joinTable.name).insert(chunk);
+  const { attributes } = app.strapi.db.metadata.get(CONTACT);
+  for (const [path, { attribute, rows }] of targets) {
+    const { joinTable } = attributes[attribute] as unknown as { joinTable: JoinTable };
+    const { name, joinColumn, inverseJoinColumn } = joinTable;
+    const { orderColumnName: order, inverseOrderColumnName: inverse } = joinTable;
+    const contacts = new Map<number, string>();
+    const links = updates.flatMap(({ known: { rowId, contact, tagIds: present }, ...update }) => {
+      const ids = path === TAGS ? update.tagIds : [update.changes[path]];
+      return ids
+        .flatMap((id) => rows.get(id) ?? [])
+        .map((target, index) => {
+          contacts.set(rowId, contact.id);
+          return {
+            [joinColumn.name]: rowId,
+            [inverseJoinColumn.name]: target,
+            ...(order && { [order]: present.size + index + 1 }),
+            ...(inverse && { [inverse]: rowId }),
+          };
+        });
+    });
+    if (links.length === 0) continue;
+    await write.trackLinking(getInspected(app, 'contact'), attribute, [...contacts.values()]);
+    const linked = [...contacts.keys()];
+    if (path !== TAGS) await db.table(name).whereIn(joinColumn.name, linked).delete();
+    // SQLite limits the number of variables of one statement.
+    for (const chunk of inChunks(links)) await db.table(name).insert(chunk);
+  }
 };
 
-/** Somebody holds an address: the transaction is to be run again in a moment. */
+/** Another writer holds an address: run the transaction again in a moment. */
 class AddressesHeldError extends Error {}
 
 /** How often held addresses are tried again; together about half a second. */
 const TRIES = 20;
 const PAUSE_MS = 50;
 
-/**
- * One transaction of the import's own, run again if somebody holds an address that it needs, or if it was a
- * deadlock's victim. Within a caller's transaction nothing can be run again; what fails there is undone.
- */
+/** Runs an import transaction, again after a held address or a deadlock. A caller's cannot be repeated: a savepoint. */
 const inImportTransaction = async <T>(app: App, work: () => Promise<T>): Promise<T> => {
   if (app.db.inTransaction()) return app.db.savepoint(work);
   for (let attempt = 1; ; attempt += 1) {
@@ -141,32 +207,51 @@ const inputForKnown = (row: ImportRow, contact: Payload): Record<string, unknown
 const isInBin = ({ dates }: Payload): boolean =>
   Boolean((dates as { trashed_at?: unknown } | undefined)?.trashed_at);
 
-/** Changes that need the relation's own table: the host's document service writes those. */
-const isPlain = (changes: Readonly<Record<string, unknown>>): boolean =>
-  !('company_id' in changes) && !('owner_id' in changes);
+/** @throws ValidationError (400), because an imported contact in the bin would not show up in any list */
+const refuseInBin = (contact: Payload): void => {
+  if (isInBin(contact)) throw fieldError('email', 'belongs to a contact that is in the bin');
+};
 
-const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? '';
+/** @returns null if the row changes nothing of the contact */
+const updateOf = async (
+  tags: ImportTags,
+  row: ImportRow,
+  known: KnownContact
+): Promise<Update | null> => {
+  const changes = differences(known.contact, inputForKnown(row, known.contact));
+  const tagIds = (await tags.idsOf(row.tags)).filter((id) => !known.tagIds.has(id));
+  const isNew = Object.keys(changes).length > 0 || tagIds.length > 0;
+  return isNew ? { row, known, changes, tagIds } : null;
+};
 
-interface KnownContact {
-  rowId: number;
-  contact: Payload;
-  tagIds: ReadonlySet<string>;
-}
-
-interface Update {
-  row: ImportRow;
-  known: KnownContact;
-  changes: Record<string, unknown>;
-  tagIds: string[];
-}
+/** The contacts of rows, by the key of their address; the oldest of several. */
+const readKnown = async (app: App, rows: readonly ImportRow[]) => {
+  const watched = getInspected(app, 'contact');
+  const { own, fields } = watched.source;
+  const email = fields.find(({ path }) => path === 'email')?.attribute ?? null;
+  const known = new Map<string, KnownContact>();
+  if (rows.length === 0 || email === null) return known;
+  const where = own
+    ? { email_key: { $in: rows.map(({ key }) => key) } }
+    : { $or: rows.map((row) => ({ [email]: { $eqi: normalizeEmail(row.email) } })) };
+  // Relations that no row of the file names are not loaded.
+  const keys = new Set(rows.flatMap(({ input }) => Object.keys(input)));
+  const reading = { keys, tags: rows.some(({ tags }) => tags.length > 0) };
+  for (const row of await readRows(app, watched, where, reading, { orderBy: { id: 'desc' } })) {
+    const contact = serialize(watched.source, row);
+    const tagIds = new Set(tagsOf(watched, row).map(({ id }) => id));
+    known.set(emailKey(contact.email) ?? '', { rowId: Number(row.id), contact, tagIds });
+  }
+  return known;
+};
 
 /** The n-th row of an address is in the n-th round: each sees what the one before it made. */
 const roundsOf = (rows: readonly ImportRow[]): ImportRow[][] => {
   const rounds: ImportRow[][] = [];
   const seen = new Map<string, number>();
   for (const row of rows) {
-    const round = seen.get(keyOf(row)) ?? 0;
-    seen.set(keyOf(row), round + 1);
+    const round = seen.get(row.key) ?? 0;
+    seen.set(row.key, round + 1);
     (rounds[round] ??= []).push(row);
   }
   return rounds;
@@ -187,9 +272,8 @@ interface Outcome extends Counts {
 }
 
 /**
- * Imports some rows. New contacts are inserted together, known ones are updated together, and what a file
- * does not change costs no write. If a transaction fails, or rows need more than two tables (an owner, a
- * company), each row goes by itself, so that a bad one never costs its neighbours anything.
+ * Imports rows: new contacts are inserted together, known ones updated together, unchanged ones not written. If a
+ * transaction fails, or a record that rows name is missing, each row is imported by itself.
  */
 export class ContactBatch {
   readonly result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
@@ -227,34 +311,32 @@ export class ContactBatch {
     const left = rows.filter((row) => !this.isOwn(row));
     const fresh: ImportRow[] = [];
     const updates: Update[] = [];
-    const contacts = own.length > 0 ? await this.readKnown(own) : new Map<string, KnownContact>();
+    const contacts = await readKnown(this.app, own);
+    const tagIds = await Promise.all(own.map(({ tags }) => this.tags.idsOf(tags)));
+    const targets = await readTargets(this.app, own, tagIds.flat());
     for (const row of own) {
-      const known = contacts.get(keyOf(row));
-      const update = known && (await this.updateOf(row, known));
-      if (!known) (isPlain(row.input) ? fresh : left).push(row);
+      const known = contacts.get(row.key);
+      const update = known && (await updateOf(this.tags, row, known));
+      if (!known) (areThere(row.input, targets) ? fresh : left).push(row);
       else if (isInBin(known.contact)) left.push(row);
       else if (!update) this.result.unchanged += 1;
-      else if (isPlain(update.changes)) updates.push(update);
+      else if (areThere(update.changes, targets)) updates.push(update);
       else left.push(row);
     }
-    left.push(...(await this.together(fresh, () => this.insert(fresh))));
+    left.push(...(await this.together(fresh, () => this.insert(fresh, targets))));
     const known = updates.map(({ row }) => row);
-    left.push(...(await this.together(known, () => this.update(updates))));
+    left.push(...(await this.together(known, () => this.update(updates, targets))));
     await this.importEach(left.sort((one, other) => one.line - other.line));
   }
 
-  /** True if a row's contact, and its tags where it has some, are in the plugin's own types. */
+  /** True if a row's contact, and its tags if any, are in the plugin's own types. */
   private isOwn(row: ImportRow): boolean {
     const { source, tagSource } = getInspected(this.app, 'contact');
     const takesTags = tagSource.own && source.tags !== null;
     return source.own && (row.tags.length === 0 || takesTags);
   }
 
-  /**
-   * Writes rows in one transaction.
-   * @returns those that are left to be imported by themselves: all, if the transaction failed or addresses were
-   * held for long; by itself each row waits for its own address alone
-   */
+  /** Writes rows in one transaction; returns those to import singly: all, if it failed or addresses stayed locked. */
   private async together(rows: readonly ImportRow[], work: () => Promise<Outcome>) {
     if (rows.length === 0) return [];
     try {
@@ -269,62 +351,58 @@ export class ContactBatch {
   }
 
   /**
-   * Inserts contacts and their tags as one change, in one transaction that holds all their addresses from
-   * its beginning. A contact that was made by somebody else just before is left alone.
-   * @throws AddressesHeldError if somebody is at work with one of the addresses.
+   * Inserts contacts and their tags in one transaction that first locks all their addresses. Contacts that another
+   * writer has just created are left unchanged.
+   * @throws AddressesHeldError if another writer holds one of the addresses
    */
-  private insert(rows: readonly ImportRow[]): Promise<Outcome> {
+  private insert(rows: readonly ImportRow[], targets: Targets): Promise<Outcome> {
     const { app, tags } = this;
     const watched = getInspected(app, 'contact');
     return inUnitOfWork(app, watched.events, async (write) => {
       const emails = rows.map(({ email }) => email);
       if (!(await lockEmails(app, emails, 'skip'))) throw new AddressesHeldError();
       const taken = await this.stored(rows);
-      const free = rows.filter((row) => !taken.has(keyOf(row)));
+      const free = rows.filter((row) => !taken.has(row.key));
       const data: Record<string, unknown>[] = [];
       for (const { input } of free) {
-        const kept = keptInput(app, watched.source, { source: 'import', ...input });
-        data.push(await toData(app, watched, kept));
+        const given = { source: 'import', ...withoutReferences(input, targets) };
+        data.push(await toData(app, watched, keptInput(app, watched.source, given)));
       }
       if (data.length > 0) await app.strapi.db.query(CONTACT).createMany({ data: data as never });
-      const tagged = free.filter((row) => row.tags.length > 0);
-      const stored = tagged.length > 0 ? await this.stored(tagged) : null;
-      const links: TagLink[] = [];
-      for (const row of tagged) {
-        const contact = stored?.get(keyOf(row));
-        if (contact) links.push({ ...contact, tagIds: await tags.idsOf(row.tags), after: 0 });
+      const stored = await this.stored(free);
+      const updates: Update[] = [];
+      for (const row of free) {
+        const known = stored.get(row.key);
+        const tagIds = await tags.idsOf(row.tags);
+        if (known) updates.push({ row, known, changes: row.input, tagIds });
       }
-      await linkTags(write, links);
-      return { created: free.length, left: rows.filter((row) => taken.has(keyOf(row))) };
+      await link(write, updates, targets);
+      return { created: free.length, left: rows.filter((row) => taken.has(row.key)) };
     });
   }
 
   /** Changes known contacts of different addresses in one transaction, by what they are by then. */
-  private update(found: readonly Update[]): Promise<Outcome> {
+  private update(found: readonly Update[], targets: Targets): Promise<Outcome> {
     const { app } = this;
     return inUnitOfWork(app, getInspected(app, 'contact').events, async (write) => {
-      // The first statement: MySQL goes on reading what was there when the transaction first read.
+      // The first statement, because MySQL keeps the snapshot of the transaction's first read.
       await lockRows(app, CONTACT, { id: { $in: found.map(({ known }) => known.rowId) } });
-      const current = await this.readKnown(found.map(({ row }) => row));
+      const current = await readKnown(
+        app,
+        found.map(({ row }) => row)
+      );
       const updates: Update[] = [];
       const left: ImportRow[] = [];
       for (const { row, known: before } of found) {
-        const known = current.get(keyOf(row));
+        const known = current.get(row.key);
         const isLocked = known?.rowId === before.rowId;
-        const update = known && (await this.updateOf(row, known));
+        const update = known && (await updateOf(this.tags, row, known));
         const isLeft = !known || !isLocked || isInBin(known.contact);
-        if (isLeft || (update && !isPlain(update.changes))) left.push(row);
+        if (isLeft || (update && !areThere(update.changes, targets))) left.push(row);
         else if (update) updates.push(update);
       }
-      await this.writeChanges(updates);
-      const tagged = updates.filter(({ tagIds }) => tagIds.length > 0);
-      const links = tagged.map(({ known: { rowId, contact, tagIds: present }, tagIds }) => ({
-        rowId,
-        documentId: contact.id,
-        tagIds,
-        after: present.size,
-      }));
-      await linkTags(write, links);
+      await this.writeChanges(updates, targets);
+      await link(write, updates, targets);
       const unchanged = found.length - left.length - updates.length;
       return { updated: updates.length, unchanged, left };
     });
@@ -351,8 +429,7 @@ export class ContactBatch {
     const { contact, created, changed } = await upsertContact(app, input, {
       onlyNew: { source: 'import' },
       forKnown: (known) => {
-        // An imported contact in the bin would not show up in any list.
-        if (isInBin(known)) throw fieldError('email', 'belongs to a contact that is in the bin');
+        refuseInBin(known);
         return inputForKnown(row, known);
       },
     });
@@ -364,48 +441,25 @@ export class ContactBatch {
     return changed || missing.length > 0 ? 'updated' : 'unchanged';
   }
 
-  /** @returns null if the row says nothing new of the contact. */
-  private async updateOf(row: ImportRow, known: KnownContact): Promise<Update | null> {
-    const changes = differences(known.contact, inputForKnown(row, known.contact));
-    const tagIds = (await this.tags.idsOf(row.tags)).filter((id) => !known.tagIds.has(id));
-    const isNew = Object.keys(changes).length > 0 || tagIds.length > 0;
-    return isNew ? { row, known, changes, tagIds } : null;
-  }
-
-  /** The contacts of these rows that are there, by the key of their address. */
-  private async stored(rows: readonly ImportRow[]) {
-    const where = { email_key: { $in: rows.map(keyOf) } };
-    const found = await selectRows<{ id: number; documentId: string; email_key: string }>(
-      this.app,
-      CONTACT,
-      { select: ['id', 'documentId', 'email_key'], where }
-    );
+  /** The contacts of these rows that are there, by the key of their address: their ids alone. */
+  private async stored(rows: readonly ImportRow[]): Promise<Map<string, KnownContact>> {
+    const where = { email_key: { $in: rows.map(({ key }) => key) } };
+    const select = ['id', 'documentId', 'email_key'];
+    const found = await selectRows<Entry>(this.app, CONTACT, { select, where });
     return new Map(
-      found.map(({ id, documentId, email_key: key }) => [key, { rowId: id, documentId }])
+      found.map(({ id, documentId, email_key: key }) => [
+        String(key),
+        { rowId: Number(id), contact: { id: String(documentId) }, tagIds: new Set<string>() },
+      ])
     );
-  }
-
-  private async readKnown(rows: readonly ImportRow[]): Promise<Map<string, KnownContact>> {
-    const watched = getInspected(this.app, 'contact');
-    const where = { email_key: { $in: rows.map(keyOf) } };
-    const found = await readRows(this.app, watched, where, {
-      // Relations that no row of the file names are not loaded.
-      keys: new Set(rows.flatMap(({ input }) => Object.keys(input))),
-      tags: rows.some(({ tags }) => tags.length > 0),
-    });
-    const knownOf = (row: Entry): KnownContact => ({
-      rowId: Number(row.id),
-      contact: serialize(watched.source, row),
-      tagIds: new Set(tagsOf(watched, row).map(({ id }) => id)),
-    });
-    return new Map(found.map((row) => [String(row.email_key), knownOf(row)]));
   }
 
   /** One statement for all contacts that change in the same way, such as to the same stage. */
-  private async writeChanges(updates: readonly Update[]): Promise<void> {
+  private async writeChanges(updates: readonly Update[], targets: Targets): Promise<void> {
     const { app } = this;
-    const groups = new Map<string, { ids: number[]; changes: Update['changes'] }>();
-    for (const { known, changes } of updates) {
+    const groups = new Map<string, { ids: number[]; changes: Input }>();
+    for (const { known, changes: all } of updates) {
+      const changes = withoutReferences(all, targets);
       const key = JSON.stringify(changes);
       const group = groups.get(key) ?? { ids: [], changes };
       group.ids.push(known.rowId);
@@ -414,9 +468,80 @@ export class ContactBatch {
     for (const { ids, changes } of groups.values()) {
       const data = await toData(app, getInspected(app, 'contact'), changes);
       const where = { id: ids.length === 1 ? ids[0] : { $in: ids } };
-      // The host dates an update of many only where it is given a list.
+      // The host dates an update of many only if it is given a list.
       const dated = { ...data, updatedAt: new Date() };
       await app.strapi.db.query(CONTACT).updateMany({ where, data: dated as never });
     }
+  }
+}
+
+/** A contact of which nothing was given. */
+const blankOf = (app: App, { uid, source }: WatchedSource): Payload => {
+  const { attributes } = app.strapi.contentType(uid as UID.ContentType);
+  const shapes = Object.entries(attributes as Record<string, { default?: unknown }>);
+  return serialize(
+    source,
+    Object.fromEntries(shapes.map(([name, one]) => [name, one.default])) as Entry
+  );
+};
+
+/** Says what an import of rows would come to, and only reads. */
+export class ContactPreview {
+  private readonly tags: ImportTags;
+  /** Changes by earlier rows, by address: as JSON, which takes a fifth of the room. */
+  private readonly changed = new Map<string, string>();
+
+  constructor(private readonly app: App) {
+    this.tags = new ImportTags(app, true);
+  }
+
+  /** @throws the database's error; then nothing counts, and it can be called again */
+  async of(rows: readonly ImportRow[]): Promise<BatchResult> {
+    const result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
+    const { own } = getSource(this.app, 'contact');
+    const known = await readKnown(this.app, rows);
+    const targets = own ? await readTargets(this.app, rows, []) : null;
+    const changed = new Map<string, string>();
+    for (const row of rows) {
+      try {
+        const before = changed.get(row.key) ?? this.changed.get(row.key);
+        const [outcome, after] = await this.ofOne(row, known.get(row.key), before, targets);
+        result[outcome] += 1;
+        if (after) changed.set(row.key, JSON.stringify(after));
+      } catch (error) {
+        result.failures.push({ row, message: rowFault(error) });
+      }
+    }
+    for (const [key, after] of changed) this.changed.set(key, after);
+    return result;
+  }
+
+  /** @param before what earlier rows have changed of the contact */
+  private async ofOne(
+    row: ImportRow,
+    stored: KnownContact | undefined,
+    before: string | undefined,
+    targets: Targets | null
+  ): Promise<[keyof Counts, Changed?]> {
+    const { app, tags } = this;
+    const watched = getInspected(app, 'contact');
+    const tagIds = await tags.idsOf(row.tags).catch((error: unknown) => {
+      throw new errors.ApplicationError(`tags: ${rowFault(error)}`);
+    });
+    if (!stored && before === undefined) {
+      const input = keptInput<Input>(app, watched.source, { source: 'import', ...row.input });
+      if (!targets) await validateNew(app, watched, { ...input, email: row.email });
+      else if (!areThere(input, targets)) await toData(app, watched, input);
+      return ['created', { changes: input, tagIds }];
+    }
+    const earlier = before === undefined ? null : (JSON.parse(before) as Changed);
+    const contact = { ...(stored?.contact ?? blankOf(app, watched)), ...earlier?.changes };
+    refuseInBin(contact);
+    const present = new Set([...(stored?.tagIds ?? []), ...(earlier?.tagIds ?? [])]);
+    const update = await updateOf(tags, row, { rowId: 0, contact, tagIds: present });
+    if (!update) return ['unchanged'];
+    if (!targets || !areThere(update.changes, targets)) await toData(app, watched, update.changes);
+    const changes = { ...earlier?.changes, ...update.changes };
+    return ['updated', { changes, tagIds: [...(earlier?.tagIds ?? []), ...update.tagIds] }];
   }
 }

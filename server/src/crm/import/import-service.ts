@@ -1,18 +1,24 @@
 import type { Core } from '@strapi/strapi';
 import type { ImportIssue } from '../../../../shared/contracts/crm';
-import { CONTACT_NUMBER_COLUMNS, CONTACT_TEXT_COLUMNS } from '../../../../shared/contracts/imports';
-import { withTransientRetry } from '../../database/retry';
+import {
+  CONTACT_BAGS,
+  CONTACT_NUMBER_COLUMNS,
+  CONTACT_READ_ONLY_COLUMNS,
+  CONTACT_TEXT_COLUMNS,
+} from '../../../../shared/contracts/imports';
 import { endpoint, type Endpoints } from '../../http/endpoint';
-import { FileImport, type FileRow, rowFault, throughFaults } from '../../imports/file-import';
+import { FileImport, type FileRow, throughFaults } from '../../imports/file-import';
+import { emailKey } from '../contact-integrity';
 import { columnName, decimalOf, readColumns } from '../../imports/read-csv';
 import { answerUpload, uploadQuery } from '../../imports/upload';
-import type { ContactImport } from '../../public';
+import type { ContactImport, ImportRun } from '../../public';
+import { judgeInput } from '../../http/validation';
+import { isRecord, jsonIn } from '../../runtime/text';
 import { withOrigin } from '../origin';
-import { emailKey } from '../contact-integrity';
 import { getSource } from '../mapping/sources';
 import { INPUTS } from '../resources/schemas';
 import { keptInput } from '../resources/to-data';
-import { type BatchResult, ContactBatch, type ImportRow, ImportTags } from './import-batch';
+import { ContactBatch, ContactPreview, type ImportRow, ImportTags } from './import-batch';
 import { type App, appOf } from '../../app';
 
 /** The target of a column's values: a key of the contact, or what a bag of it has by a name. */
@@ -23,10 +29,13 @@ interface Column {
 
 const TEXTS: readonly string[] = CONTACT_TEXT_COLUMNS;
 const NUMBERS: readonly string[] = CONTACT_NUMBER_COLUMNS;
+const BAGS: readonly string[] = CONTACT_BAGS;
+const READ_ONLY: readonly string[] = CONTACT_READ_ONLY_COLUMNS;
+const PLAIN: readonly string[] = [...TEXTS, ...NUMBERS, ...BAGS, 'tags'];
 
 const columnOf = (heading: string): Column | null => {
   const key = columnName(heading);
-  if (key === 'tags' || TEXTS.includes(key) || NUMBERS.includes(key)) return { key };
+  if (PLAIN.includes(key) || READ_ONLY.includes(key)) return { key };
   const [, bag, name] = /^(fields|address)\.(.+)$/i.exec(heading.trim()) ?? [];
   return bag && name ? { key: bag.toLowerCase(), name: name.trim() } : null;
 };
@@ -34,12 +43,19 @@ const columnOf = (heading: string): Column | null => {
 /** Headings may be spelt `First Name`; custom fields are `fields.<name>`. */
 export const readHeader = (headings: readonly string[]): Column[] =>
   readColumns(headings, columnOf, {
-    possible: [...TEXTS, ...NUMBERS, 'tags', 'address.<name>', 'fields.<name>'],
+    possible: [...PLAIN, 'address.<name>', 'fields.<name>'],
     required: 'email',
   });
 
 /** As many as REST takes. */
 const MAX_TAGS = 1000;
+
+/** Joins keys of several columns. A text in place of an object stays, for the schema to refuse. */
+const withKeys = (known: unknown, more: unknown): unknown =>
+  [known, more].find((one) => typeof one === 'string') ?? {
+    ...(known as object),
+    ...(more as object),
+  };
 
 export const readRow = (
   columns: readonly Column[],
@@ -49,9 +65,12 @@ export const readRow = (
   const given: Record<string, unknown> = {};
   for (const [index, { key, name }] of columns.entries()) {
     const cell = (cells[index] ?? '').trim();
-    if (cell === '') continue;
-    if (name === undefined) given[key] = NUMBERS.includes(key) ? decimalOf(cell) : cell;
-    else ((given[key] ??= {}) as Record<string, string>)[name] = cell;
+    if (cell === '' || READ_ONLY.includes(key)) continue;
+    if (name !== undefined) given[key] = withKeys(given[key], { [name]: cell });
+    else if (BAGS.includes(key)) {
+      const value = jsonIn(cell);
+      given[key] = withKeys(given[key], isRecord(value) ? value : cell);
+    } else given[key] = NUMBERS.includes(key) ? decimalOf(cell) : cell;
   }
   const { tags: listed = '', ...input } = given;
   const names = String(listed).split(/[;,|]/);
@@ -61,40 +80,24 @@ export const readRow = (
   const { length } = columns;
   if (cells.length > length) return refused(`has ${cells.length} cells for ${length} columns`);
   if (!email) return refused('email: is missing');
-  const result = INPUTS.contact.update.safeParse(input);
-  if (!result.success) {
-    const issues = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-    return refused(issues.join('; '));
-  }
   if (tags.length > MAX_TAGS) return refused(`tags: are more than ${MAX_TAGS}`);
+  const judged = judgeInput(INPUTS.contact.update, input);
+  if (judged.problems) return refused(judged.problems);
   for (const name of tags) {
-    const [issue] = INPUTS.tag.create.safeParse({ name }).error?.issues ?? [];
-    if (issue) return refused(`tags: ${issue.message}`);
+    const { problems } = judgeInput(INPUTS.tag.create, { name });
+    if (problems) return refused(`tags: ${problems}`);
   }
-  return { row: { line, email, input: result.data, tags } };
-};
-
-const tryRows = (app: App, rows: readonly ImportRow[]): Promise<BatchResult> =>
-  withTransientRetry(() =>
-    // Tags that a dry run creates are rolled back: each has a cache of its own.
-    app.db.rolledBack(() => new ContactBatch(app, new ImportTags(app)).import(rows))
-  );
-
-const tryRow = async (app: App, row: ImportRow): Promise<BatchResult> => {
-  try {
-    return await throughFaults(app, () => tryRows(app, [row]));
-  } catch (error) {
-    const failures = [{ row, message: rowFault(error) }];
-    return { created: 0, updated: 0, unchanged: 0, failures };
-  }
+  return { row: { line, email, key: emailKey(email) ?? '', input: judged.data, tags } };
 };
 
 const BATCH = 200;
 const BATCH_ON_SQLITE = 50;
+/** Nobody waits for one that only reads. */
+const BATCH_OF_DRY_RUN = 500;
 
 class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
-  private readonly tags = new ImportTags(this.app);
-  private readonly made = new Set<string>();
+  private readonly tags = new ImportTags(this.app, false);
+  private readonly preview = new ContactPreview(this.app);
 
   protected readonly readHeader = readHeader;
 
@@ -115,47 +118,26 @@ class ContactsImport extends FileImport<Column, ImportRow, ImportIssue> {
 
   protected async importRows(found: readonly FileRow<ImportRow>[]): Promise<void> {
     const rows = found.map(({ row }) => row);
-    const count = ({ created, updated, unchanged, failures }: BatchResult): void => {
-      this.report.created += created;
-      this.report.updated += updated;
-      this.report.unchanged += unchanged;
-      for (const { row, message } of failures) {
-        const { line, email } = row;
-        const cells = found.find((one) => one.row === row)?.cells ?? [];
-        this.fail({ line, email, message }, cells);
-      }
-    };
-    if (this.options.dryRun) await this.tryAll(rows, count);
-    else count(await new ContactBatch(this.app, this.tags).import(rows));
-  }
-
-  /** Counts what would become of rows. A bad one may end the transaction of all: then each is tried alone. */
-  private async tryAll(rows: readonly ImportRow[], count: (result: BatchResult) => void) {
-    const { app, made } = this;
-    const keyOf = ({ email }: ImportRow): string => emailKey(email) ?? email;
-    const first = rows.filter((row) => !made.has(keyOf(row)));
-    this.report.updated += rows.length - first.length;
-    if (first.length === 0) return;
-    const together = await tryRows(app, first).catch(() => null);
-    if (together?.failures.length === 0) {
-      count(together);
-      if (together.created > 0) for (const row of first) made.add(keyOf(row));
-      return;
-    }
-    for (const row of first) {
-      const one = await tryRow(app, row);
-      if (one.created > 0) made.add(keyOf(row));
-      count(one);
+    const result = this.options.dryRun
+      ? await throughFaults(this.app, () => this.preview.of(rows))
+      : await new ContactBatch(this.app, this.tags).import(rows);
+    this.report.created += result.created;
+    this.report.updated += result.updated;
+    this.report.unchanged += result.unchanged;
+    for (const { row, message } of result.failures) {
+      const { line, email } = row;
+      this.fail({ line, email, message }, found.find((one) => one.row === row)?.cells ?? []);
     }
   }
 }
 
 export const createContactImport = ({ strapi }: { strapi: Core.Strapi }): ContactImport => {
   const app = appOf(strapi);
-  const rowsAtOnce = () => (app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH);
+  const rowsAtOnce = ({ dryRun }: ImportRun): number =>
+    dryRun ? BATCH_OF_DRY_RUN : app.db.client === 'sqlite' ? BATCH_ON_SQLITE : BATCH;
   return {
     run: (file, options = {}) =>
-      withOrigin('import', () => new ContactsImport(app, options, rowsAtOnce()).run(file)),
+      withOrigin('import', () => new ContactsImport(app, options, rowsAtOnce(options)).run(file)),
   };
 };
 

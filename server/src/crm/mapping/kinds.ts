@@ -32,7 +32,13 @@ export interface FieldDefinition extends Value {
   readonly attribute: string;
   /** Moves by itself, as a consequence of another change: never named in `changed`. */
   readonly bookkeeping?: true;
+  /** The plugin adds to it, such as purchases: read-only in the admin panel. REST and imports may set it. */
+  readonly kept?: true;
 }
+
+/** True if a value is read-only in the admin panel, because the plugin keeps it. */
+export const isComputed = ({ bookkeeping, kept, column }: FieldDefinition): boolean =>
+  column !== null && (bookkeeping ?? kept ?? false);
 
 export interface KindDefinition {
   readonly kind: Kind;
@@ -140,12 +146,13 @@ const date = (): Value => ({
 const object = () => z.record(z.string(), z.unknown());
 
 const BAG_MAX = 65_536;
-/** A NUL as JSON writes it; behind an even number of backslashes it is text that says so. */
+/** A NUL in JSON notation; after an even number of backslashes it is literal text. */
 const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
 
-const bag = (output: z.ZodType): Value => ({
+/** @param input of the custom fields that the plugin registers: inputs in the panel in place of JSON */
+const bag = (input: 'address' | 'values', output: z.ZodType): Value => ({
   type: 'bag',
-  column: { type: 'json' },
+  column: { type: 'json', customField: `plugin::switchboard.${input}` },
   input: optional(
     object()
       .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
@@ -178,7 +185,7 @@ const field = (path: string, value: Value, attribute = path): FieldDefinition =>
   ...value,
 });
 
-/** Shown, and written by nobody through REST. */
+/** Read-only in REST. */
 const bookkeeping = (name: string, attribute: string, column: Attribute | null) => ({
   ...field(`dates.${name}`, time(), attribute),
   column,
@@ -186,13 +193,14 @@ const bookkeeping = (name: string, attribute: string, column: Attribute | null) 
   bookkeeping: true as const,
 });
 
-const stamps = (): FieldDefinition[] => [
+/** @param moments dates that the plugin sets by itself, besides the host's */
+const stamps = (...moments: string[]): FieldDefinition[] => [
   bookkeeping('created_at', 'createdAt', null),
   bookkeeping('updated_at', 'updatedAt', null),
+  ...moments.map((name) => bookkeeping(name, name, { type: 'datetime' })),
 ];
-const moment = (name: string) => bookkeeping(name, name, { type: 'datetime' });
 
-/** Set: the record lies in the bin. It is still there; deleting it for good is another thing. */
+/** Set: the record is in the bin. It still exists; deleting it permanently is separate. */
 const trashedAt = () => field('dates.trashed_at', time(), 'trashed_at');
 
 /** One-way to an admin user: many records may have the same owner. */
@@ -202,8 +210,9 @@ const ownerId = (): FieldDefinition => {
   return field('owner_id', { ...integer(column, 1), type: 'owner', output }, 'owner');
 };
 
-const address = () => field('address', bag(z.union([object(), z.array(z.unknown())]).nullable()));
-const custom = () => field('fields', bag(object()));
+const address = () =>
+  field('address', bag('address', z.union([object(), z.array(z.unknown())]).nullable()));
+const custom = () => field('fields', bag('values', object()));
 
 const define = (kind: Kind, given: Omit<KindDefinition, 'kind' | 'uid'>): KindDefinition => ({
   kind,
@@ -211,10 +220,7 @@ const define = (kind: Kind, given: Omit<KindDefinition, 'kind' | 'uid'>): KindDe
   ...given,
 });
 
-/**
- * The fields of each kind, in the order in which a payload lists its keys, after `id`: their place in the
- * plugin's own content type, their input in REST, their output in REST and events (shared/contracts/crm.ts).
- */
+/** Fields of each kind, in payload order after `id`: content type attribute, REST input, REST and event output. */
 export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
   contact: define('contact', {
     label: 'Contact',
@@ -233,11 +239,12 @@ export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
       address(),
       field('score', integer({ default: 0 })),
       // Wider than the host's decimals: sums of purchases are exact in every currency.
-      field('lifetime_value', decimal({ columnType: { type: 'decimal', args: [30, 4] } })),
+      {
+        ...field('lifetime_value', decimal({ columnType: { type: 'decimal', args: [30, 4] } })),
+        kept: true,
+      },
       field('source', text()),
-      ...stamps(),
-      moment('subscribed_at'),
-      moment('unsubscribed_at'),
+      ...stamps('subscribed_at', 'unsubscribed_at'),
       trashedAt(),
       custom(),
     ],
@@ -285,8 +292,7 @@ export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
       field('company_id', ref('company', 'deals'), 'company'),
       ownerId(),
       field('expected_close_date', date()),
-      ...stamps(),
-      moment('closed_at'),
+      ...stamps('closed_at'),
       trashedAt(),
       custom(),
     ],
@@ -317,8 +323,7 @@ export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
       field('company_id', ref('company', 'tasks'), 'company'),
       field('deal_id', ref('deal', 'tasks'), 'deal'),
       ownerId(),
-      ...stamps(),
-      moment('completed_at'),
+      ...stamps('completed_at'),
       trashedAt(),
     ],
     filters: ['status', 'type', 'contact_id', 'company_id', 'deal_id'],
@@ -334,8 +339,7 @@ export const KIND_DEFINITIONS: Readonly<Record<Kind, KindDefinition>> = {
       field('total', integer({ default: 0 }, 0)),
       field('sent', integer({ default: 0 }, 0)),
       field('failed', integer({ default: 0 }, 0)),
-      ...stamps(),
-      moment('sent_at'),
+      ...stamps('sent_at'),
     ],
     filters: ['status'],
   }),

@@ -6,6 +6,8 @@ import type { AttributeShape, Entry, MappedField, Source, WatchedSource } from '
 import type { App } from '../../app';
 
 export interface Reading {
+  /** Relations to read with all their fields. */
+  whole?: object;
   /** Payload keys; null: all. */
   keys: ReadonlySet<string> | null;
   tags: boolean;
@@ -57,18 +59,18 @@ export const binWhere = (watched: WatchedSource, inBin: boolean): Where[] => {
   return field?.attribute ? [{ [field.attribute]: { [inBin ? '$notNull' : '$null']: true } }] : [];
 };
 
-/**
- * Reads rows without the host's read lifecycles, where a site may change or refuse what an event says.
- * `lock`: until the transaction ends nobody else may change them.
- */
+/** Reads rows without the host's lifecycles, which may change or refuse them; `lock` locks them in the transaction. */
 export const readRows = async (
   app: App,
   watched: WatchedSource,
   where: Where,
   reading: Reading,
-  { lock, ...page }: { orderBy?: Where; limit?: number; offset?: number; lock?: boolean } = {}
+  {
+    lock,
+    ...page
+  }: { orderBy?: Where; limit?: number; offset?: number; lock?: boolean; _q?: string } = {}
 ): Promise<Entry[]> => {
-  const populate = populateFor(app, watched, reading);
+  const populate = { ...populateFor(app, watched, reading), ...reading.whole };
   const counted = await countedWhere(app, watched);
   const query = app.strapi.db.queryBuilder(watched.uid).init({
     ...page,
@@ -155,10 +157,7 @@ const valueOf = ({ path, type, attribute, shape, compute }: MappedField, entry: 
   return value instanceof Date ? isoTime(value.getTime()) : value;
 };
 
-/**
- * Builds the object from the list of mapped fields and from nothing else, so nothing private leaks.
- * @throws whatever a computed field's function throws.
- */
+/** Serializes only the mapped fields, so private ones cannot leak. Errors of computed fields propagate. */
 export const serialize = (source: Source, entry: Entry): Payload => {
   const payload: Payload = { id: String(entry.documentId) };
   for (const field of source.fields) {
@@ -177,7 +176,7 @@ export const serialize = (source: Source, entry: Entry): Payload => {
   return payload;
 };
 
-/** The tags of a contact's entry, each once, made by the tag source's own mapping. */
+/** The tags of a contact's entry, without duplicates, by the tag source's own mapping. */
 export const tagsOf = ({ source, tagSource }: WatchedSource, entry: Entry): TagRef[] => {
   const related = source.tags ? entry[source.tags] : null;
   if (!Array.isArray(related)) return [];

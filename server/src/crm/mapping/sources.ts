@@ -23,7 +23,7 @@ interface SourceOption {
 
 export interface MappedField {
   readonly path: string;
-  /** The key of the payload, and that within it where the path has one. */
+  /** The key of the payload, and the inner one if the path has one. */
   readonly keys: readonly [string, string?];
   readonly type: FieldType;
   readonly bookkeeping: boolean;
@@ -65,7 +65,7 @@ const suits = (type: FieldType, shape: AttributeShape): boolean => {
   return SCALARS.has(shape.type) && shape.type !== 'json';
 };
 
-/** Attributes that a payload key is read from where the site's mapping does not say. */
+/** Attributes that a payload key is read from if the site's mapping has none. */
 const guesses = (field: FieldDefinition): string[] => {
   const leaf = field.path.split('.').at(-1) ?? field.path;
   const camelCase = (name: string): string =>
@@ -207,7 +207,7 @@ const SYSTEM =
 export const isAnswer = (name: string, { private: hidden, type }: AttributeShape): boolean =>
   !SYSTEM.test(name) && !hidden && !['password', 'relation', 'dynamiczone'].includes(type);
 
-/** A form of the site: the source of its entries and what `form.submitted` says of it. */
+/** A form of the site: the source of its entries, and its part of `form.submitted`. */
 export interface Form {
   source: Source;
   uid: string;
@@ -263,7 +263,7 @@ interface TypeSchema {
 const typesOf = ({ strapi }: App) =>
   strapi.contentTypes as unknown as Readonly<Record<string, TypeSchema | undefined>>;
 
-/** The tags of a contact are events only where they are the tags that this site knows as tags. */
+/** The tags of a contact are events only if they are of the site's tag type. */
 const checkTags = (contact: Source, tag: Source, explicit: boolean, target?: string): Source => {
   if (!contact.tags || target === tag.uid) return contact;
   if (!explicit) return { ...contact, tags: null };
@@ -313,7 +313,7 @@ const inspect = (app: App, source: Source, tagSource: Source, form: Form | null)
     uid,
     // The sender of a form becomes a contact.
     events: form ? [...eventsOfKind('form'), ...eventsOfKind('contact')] : eventsOfKind(kind),
-    /** Set where an entry is a form that somebody sent. */
+    /** Set if an entry is a submitted form. */
     form,
     /** Contacts only: how their tags are read. */
     tagSource,

@@ -4,7 +4,7 @@ import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js'
 import { errors } from '@strapi/utils';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { whereContains, writtenDigits } from '../../database/contains';
-import { isDuplicate, withTransientRetry } from '../../database/retry';
+import { isDuplicate, isReferenceGone, withTransientRetry } from '../../database/retry';
 import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { fieldError } from '../../http/validation';
@@ -48,8 +48,8 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
 };
 
 /**
- * Finds contacts by a text: each of its words is in a name, the e-mail address or the phone number, in any case; or it
- * is a part of a phone number, however that is written. Reads every contact. docs/management-api.md#finding-contacts
+ * Finds contacts whose name, e-mail or phone contains every word, in any case, or a part of a phone number in any
+ * notation. Scans all contacts. docs/management-api.md#finding-contacts
  */
 const contactWhere = (app: App, watched: WatchedSource, text: string): Where => {
   const columns = SEARCHED.flatMap((path) => columnOf(app, watched, path) ?? []);
@@ -183,9 +183,9 @@ class CrmRecords {
   }
 
   /**
-   * Nobody else changes a record until the transaction ends: two writers of one contact would else compare with the same past
-   * and send the same twice. The transaction's first statement: MySQL goes on reading what was there when it first read.
-   * @throws NotFoundError for an unknown id.
+   * Locks a record until the transaction ends; otherwise two writers compare with one state and both send its events.
+   * Must be the first statement, because MySQL keeps the snapshot of its first read.
+   * @throws NotFoundError for an unknown id
    */
   private async lock(id: string): Promise<void> {
     if (DOCUMENT_ID.test(id)) await lockRows(this.app, this.watched.uid, { documentId: id });
@@ -196,15 +196,17 @@ class CrmRecords {
   private async write<T>(input: Input, work: () => Promise<T>): Promise<T> {
     const { app, kind, watched } = this;
     const email = kind === 'contact' && watched.source.own ? input.email : null;
+    const run = () => {
+      getPublisher(app).subscribers.prefetch(eventsAbout(app, watched.uid));
+      return withEmailLock(app, email, () => app.db.transaction(work));
+    };
     try {
-      const run = () => {
-        getPublisher(app).subscribers.prefetch(eventsAbout(app, watched.uid));
-        return withEmailLock(app, email, () => app.db.transaction(work));
-      };
       return await (app.db.inTransaction() ? run() : withTransientRetry(run));
     } catch (error) {
       // A site's own type may have a unique index of its own.
       if (kind === 'contact' && isDuplicate(error)) throw new EmailTakenError();
+      // Once more: then it is refused by the name of the field.
+      if (isReferenceGone(error) && !app.db.inTransaction()) return run();
       throw error;
     }
   }
@@ -227,7 +229,7 @@ interface UidService {
 }
 
 /** A free slug for a tag of that name: the host makes slugs only in the admin panel. */
-const freeSlug = async (app: App, name: string): Promise<string | undefined> => {
+export const freeSlug = async (app: App, name: string): Promise<string | undefined> => {
   const { uid, own } = getSource(app, 'tag');
   if (!own) return undefined;
   const service = app.strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
@@ -244,8 +246,8 @@ const freeSlug = async (app: App, name: string): Promise<string | undefined> => 
 const TRIES = 10;
 
 /**
- * Makes a tag, with a free slug if none is given, and with another one if that is taken meanwhile.
- * @param known finds the tag that somebody else may have made of the same name
+ * Creates a tag, with a free slug if none is given.
+ * @param known finds a tag of this name that another writer may have created meanwhile
  * @throws ValidationError (400) if the given slug is taken
  */
 export const createTag = async (
@@ -255,7 +257,10 @@ export const createTag = async (
 ): Promise<Payload | { id: string }> => {
   for (let attempt = 1; ; attempt += 1) {
     const free = input.slug === undefined ? await freeSlug(app, String(input.name)) : undefined;
-    // A transaction that goes on reading what was there when it began finds the same slug free.
+    // After the slug: one that another writer's tag has taken meanwhile is not free, and this look finds that tag.
+    const id = free === undefined ? null : await known?.();
+    if (id) return { id };
+    // A transaction that keeps its first snapshot finds the same slug free again.
     const made = free && attempt > 2 ? `${free}-${randomBytes(3).toString('hex')}` : free;
     const data = made === undefined ? input : { ...input, slug: made };
     try {
@@ -263,8 +268,6 @@ export const createTag = async (
       return await (app.db.inTransaction() ? app.db.savepoint(create) : create());
     } catch (error) {
       if (!isSlugTaken(error) || free === undefined || attempt >= TRIES) throw error;
-      const id = (await known?.()) ?? null;
-      if (id !== null) return { id };
     }
   }
 };

@@ -46,10 +46,7 @@ const assign = async (app: App, data: Data, field: MappedField | undefined, valu
   return missingOf(app, target, [value]);
 };
 
-/**
- * Turns an object as REST takes it into the attributes of the content type that holds it.
- * @throws ValidationError (400) naming the keys that this site cannot write, or whose record is missing.
- */
+/** Maps REST input to attributes; throws ValidationError (400) naming keys it cannot write and missing records. */
 export const toData = async (
   app: App,
   { source, tagSource }: WatchedSource,
@@ -76,15 +73,13 @@ export const toData = async (
 };
 
 /** Keys that were named in the log, by site and content type: one line says each once. */
-const named = (): Map<string, Set<string>> => new Map();
+const named = (): Set<string> => new Set();
 
 const logLeftOut = (app: App, { kind, uid }: Source, keys: readonly string[]): void => {
-  const byType = app.part(named);
-  const seen = byType.get(uid) ?? new Set<string>();
-  byType.set(uid, seen);
-  const fresh = keys.filter((key) => !seen.has(key));
+  const seen = app.part(named);
+  const fresh = keys.filter((key) => !seen.has(`${uid} ${key}`));
   if (fresh.length === 0) return;
-  for (const key of fresh) seen.add(key);
+  for (const key of fresh) seen.add(`${uid} ${key}`);
   app.log.warn(
     `switchboard: ${uid} keeps no ${fresh.join(', ')} of a ${kind}: forms, imports, tills and e-mail leave it out`
   );
@@ -102,9 +97,9 @@ const holds = (field: MappedField | undefined, value: unknown): boolean => {
 };
 
 /**
- * Leaves out of an object, as REST takes it, what the content type that holds it does not keep, and logs it
- * once. For values of a form, a file, a till or a mail provider, of which no key may cost the record; REST's
- * own routes refuse such a key. The address of a contact stays: the contact is found by it.
+ * Drops input keys that the content type does not store, and logs them once. For forms, files, tills and mail
+ * providers, which must not lose a record over a key; REST refuses such a key. Keeps a contact's `email`, which
+ * identifies it.
  */
 export const keptInput = <T extends Readonly<Data>>(app: App, source: Source, input: T): T => {
   const isContact = source.kind === 'contact';

@@ -8,14 +8,11 @@ import { crmRecords } from './crm-records';
 import { keptInput } from './to-data';
 import type { App } from '../../app';
 
-/**
- * The row of the contact of an address, whatever its case; the oldest where a site's own type allows several.
- * @returns undefined also if no e-mail is kept
- */
+/** The contact row of an address in any case, the oldest of several; undefined also if no e-mail is stored. */
 const rowOf = async (app: App, email: string, lock = false): Promise<Entry | undefined> => {
   const { source, uid } = getInspected(app, 'contact');
   const attribute = source.fields.find(({ path }) => path === 'email')?.attribute;
-  // Nobody has such an address, and PostgreSQL would refuse to look for it.
+  // No contact can have such an address, and PostgreSQL would refuse the query.
   if (!attribute || email.includes('\0')) return undefined;
   const where = source.own
     ? { email_key: emailKey(email) }
@@ -35,10 +32,10 @@ export const findByEmail = async (app: App, email: string): Promise<string | nul
 type Input = Readonly<Record<string, unknown>>;
 
 /**
- * Locks the contact of an address. MySQL reads what was there when the transaction began to read; a contact
- * that came since is seen by a locking read, and by later reads once the transaction has changed it: to a
- * different row, so never to the same millisecond. Only called where there is one: a lock on none would be
- * a gap, in which two forms with new addresses would keep each other from inserting.
+ * Locks the contact of an address. MySQL: a locking read sees contacts that are newer than the snapshot; later reads
+ * see them once the transaction has changed the row to other values, so `updatedAt` never gets the same millisecond.
+ * Call it only for an existing contact: on a missing row MySQL locks a gap, and two forms with new addresses block each
+ * other.
  */
 const claimByEmail = async (app: App, email: string): Promise<Payload | null> => {
   const { uid } = getInspected(app, 'contact');
@@ -50,7 +47,7 @@ const claimByEmail = async (app: App, email: string): Promise<Payload | null> =>
   return crmRecords(app, 'contact').find(String(row.documentId));
 };
 
-/** Finds the contact of an address, or makes it: also where one comes in between. */
+/** Finds the contact of an address, or creates it, also if another writer creates it meanwhile. */
 const findOrCreate = async (app: App, email: string, input: Input) => {
   const known = (await findByEmail(app, email)) ? await claimByEmail(app, email) : null;
   if (known) return { contact: known, created: false };
@@ -59,7 +56,7 @@ const findOrCreate = async (app: App, email: string, input: Input) => {
     return { contact: await app.db.savepoint(create), created: true };
   } catch (error) {
     if (!(error instanceof EmailTakenError)) throw error;
-    // Made by somebody who holds no lock: in a larger transaction, or past the document service.
+    // Created by a writer without the lock: in a larger transaction, or past the document service.
     const contact = await claimByEmail(app, email);
     if (!contact) throw error;
     return { contact, created: false };
@@ -86,10 +83,7 @@ export const differences = (contact: Payload, input: Input): Record<string, unkn
   return changes;
 };
 
-/**
- * The part of an input that fills a contact's empty values, each key of `fields` and `address` by itself. For
- * input of somebody who may not be the contact, and so must not change what is there.
- */
+/** The part of an input that fills empty values, for unverified senders; merges `fields` and `address` key by key. */
 export const completion = (contact: Payload, input: Input): Record<string, unknown> => {
   const filled: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(input)) {
@@ -109,11 +103,11 @@ export const completion = (contact: Payload, input: Input): Record<string, unkno
 };
 
 /**
- * Finds the contact of an e-mail address, whatever its case, and completes it, or makes it. Two that come at
- * once make one contact. Values that the site's contacts do not have are left out (`keptInput`).
- * @param input a contact as REST takes it, with a valid `email`
- * @param onlyNew values for a contact that does not exist yet, unless the input has others
- * @param forKnown the part of the input that applies to a contact that exists
+ * Finds the contact of an e-mail address in any case and completes it, or creates it; concurrent calls create one
+ * contact. Values that the site does not store are dropped (`keptInput`).
+ * @param input a contact in REST format, with a valid `email`
+ * @param onlyNew values for a new contact, unless the input has others
+ * @param forKnown the part of the input that applies to an existing contact
  */
 export const upsertContact = (
   app: App,

@@ -41,7 +41,7 @@ export interface WriteImpact {
 
 /** Which events a kind of record sends, and when. */
 export interface KindRules {
-  /** The events that such a write may cause: nobody asked for any -> nothing is read. */
+  /** The events that such a write may cause; without subscribers nothing is read. */
   possible(impact: WriteImpact): string[];
   /** The events that a change did cause, in the order in which they are sent. */
   derive(change: Change): CrmEvent[];
@@ -87,8 +87,8 @@ const changedNames = (before: unknown, after: unknown): string[] => {
 
 /**
  * The top-level keys whose value differs, custom fields as `fields.<name>`.
- * @param keys the keys to compare; those that a write could not touch need not have been read
- * @param bookkeeping dates that follow another change, and say nothing new
+ * @param keys the keys to compare; others may not have been read
+ * @param bookkeeping dates that change with any other key, and do not count by themselves
  */
 export const changedKeys = (
   before: Readonly<Record<string, unknown>>,

@@ -17,21 +17,15 @@ export type ValueKind = keyof typeof COLUMNS;
 
 export const isValueKind = (type: string): type is ValueKind => Object.hasOwn(COLUMNS, type);
 
-/** True if a column holds sums of any currency exactly. */
-export const isExact = (column: ValueKind): boolean => column === 'own';
-
-/** An amount in minor units of a currency of so many digits, in units. */
+/** An amount in minor units of a currency with this many digits, in units. */
 export const toUnits = (minor: bigint, digits: number): bigint =>
   minor * 10n ** BigInt(PLACES - digits);
 
-const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?$/;
-
 /** A column's value in units, by its digits; 0 for none. */
 export const readUnits = (value: unknown): bigint => {
-  const [, sign, whole, fraction = ''] = DECIMAL.exec(String(value ?? '')) ?? [];
+  const [, sign, whole, fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(String(value ?? '')) ?? [];
   if (whole === undefined) return BigInt(Math.round(Number(value ?? 0) * 10 ** PLACES) || 0);
-  const digits = `${whole}${fraction.slice(0, PLACES).padEnd(PLACES, '0')}`;
-  return BigInt(`${sign ?? ''}${digits}`);
+  return BigInt(`${sign ?? ''}${whole}${fraction.slice(0, PLACES).padEnd(PLACES, '0')}`);
 };
 
 export const unitsText = (units: bigint): string => {
@@ -50,10 +44,7 @@ const held = (units: bigint, column: ValueKind): bigint => {
   return rounded < -largest ? -largest : rounded;
 };
 
-/**
- * A value after purchases that came to `before` come to `after`. Amounts that a column had to round are taken
- * back as they were given, so that no error adds up and no refund takes off more than its sale has added.
- */
+/** The value after purchases changed from `before` to `after`; rounding is reversed exactly, so no error adds up. */
 export const follow = (
   value: bigint,
   { before, after, column }: { before: bigint; after: bigint; column: ValueKind }

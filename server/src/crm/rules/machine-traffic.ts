@@ -1,16 +1,16 @@
 import { isbot } from 'isbot';
 
 /**
- * Tells people who opened or clicked from machines (docs/email.md gives the sources). Security products
- * fetch images and follow links before a person sees the mail; privacy proxies fetch images that nobody
- * looks at. Counting a machine is worse than missing a person: automations answer to these events.
+ * Tells people from machines that open or click (sources: docs/email.md). Security products fetch images and links
+ * before the reader, privacy proxies fetch images. Counting a machine is worse than missing a person: automations act
+ * on events.
  */
 
 export interface Sighting {
   kind: 'open' | 'click';
   userAgent?: string | null;
   ip?: string | null;
-  /** HTTP method, where known: a person's mail program does not send HEAD. */
+  /** HTTP method, if known: a person's mail program does not send HEAD. */
   method?: string | null;
   at: number;
   sentAt?: number | null;
@@ -24,10 +24,7 @@ const PEOPLE_PROXIES = /\b(GoogleImageProxy|YahooMailProxy|DuckDuckGo-ImageProxy
 /** Mail programs that a bot list does not know. */
 const MAIL_PROGRAMS = /^Superhuman\/|\bProtonMail\b|^Outlook-(iOS|Android)\//i;
 
-/**
- * Prefetching: Apple's Mail Privacy Protection calls itself `Mozilla/5.0` and nothing else; Gmail,
- * for a mailbox that is open somewhere, sends a browser of 2015 with a second `Mozilla/5.0`.
- */
+/** Prefetchers: Apple Mail Privacy Protection sends only `Mozilla/5.0`; Gmail a 2015 browser and a second one. */
 const PREFETCH = /^Mozilla\/5\.0$|Edge\/12\.246 Mozilla\/5\.0$/;
 
 /** Security gateways that name themselves. */

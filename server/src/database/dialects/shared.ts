@@ -24,10 +24,7 @@ export interface InsertTarget extends WrittenTable {
 /** For a row that exists already, by its `unique` columns, which have an index. */
 export interface Conflict {
   unique: readonly string[];
-  /**
-   * `ignore`: the new one is left out; `add`: its other columns are added to the existing ones;
-   * `replace`: they take their place.
-   */
+  /** On conflict: `ignore` skips the new row, `add` adds its other columns to the existing one, `replace` sets them. */
   then: 'ignore' | 'add' | 'replace';
 }
 
@@ -45,10 +42,7 @@ export interface MadeRow {
 }
 
 export interface Dialect {
-  /**
-   * Inserts rows that have these columns, no more than one statement takes. Within a transaction:
-   * where a row is refused, those before it may have been inserted.
-   */
+  /** Inserts rows, at most one statement's worth. Use a transaction: rows before a refused one may remain. */
   insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
 
   /** As `insert`, of rows with document ids, and with the rows that follow them. */
@@ -71,10 +65,7 @@ export interface Dialect {
 
   joined(texts: readonly string[]): string;
 
-  /**
-   * The condition that a column, bound as `??`, has a text in it: in any case, where the database's
-   * language settings know it, and without wildcards.
-   */
+  /** The condition that column `??` contains a text: without wildcards, case-insensitive as far as the database can. */
   contains(text: string): { sql: string; binding: string };
 }
 
@@ -107,7 +98,7 @@ export const changesOf = (
     .map((column) => `${column} = ${then === 'add' ? `${name}.${column} + ` : ''}${given(column)}`)
     .join(', ');
 
-/** @param made where the inserted rows are, as `made`: SQL that follows `FROM` */
+/** @param made the source of the inserted rows, as `made`: SQL that follows `FROM` */
 export const followUpOf = ({ name, columns }: FollowUp, schema: string | undefined, made: string) =>
   `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${Object.keys(columns).join(', ')})
    SELECT ${Object.values(columns).join(', ')} FROM ${made}`;
@@ -153,5 +144,5 @@ const inEitherCase = (character: string): string => {
   return variants.length > 1 || '*?['.includes(character) ? `[${variants.join('')}]` : character;
 };
 
-/** For SQLite's `GLOB`: its `LOWER` and `LIKE` know the cases of ASCII alone. */
+/** For SQLite's `GLOB`: its `LOWER` and `LIKE` know the cases of ASCII only. */
 export const globPattern = (text: string): string => `*${[...text].map(inEitherCase).join('')}*`;

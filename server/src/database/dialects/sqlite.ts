@@ -37,7 +37,7 @@ const insertOf = (target: InsertTarget, rows: number): string => {
 
 export const sqlite: Dialect = {
   async insert(executor, target, rows) {
-    // In parts is as good as at once only where a failure undoes all of them.
+    // Splitting is safe only if an error undoes all parts.
     if (isOpenTransaction(executor)) await insertRows(executor, target, rows);
     else {
       const values = rows.flatMap((row) => valuesOf(target, row));

@@ -12,7 +12,7 @@ export const epoch = () => ({ type: 'integer' as const, columnType: { type: 'big
 
 export const now = () => ({ ...epoch(), default: () => Date.now() });
 
-/** JSON in a text column: statements read it as it was written, whatever the database's JSON does. */
+/** JSON in a text column: statements read it exactly as written, unlike the database's JSON types. */
 export const jsonText = () => ({
   type: 'json' as const,
   columnType: { type: 'text', args: ['longtext'] },
@@ -47,10 +47,7 @@ type Columns<Attributes, Filled> = {
     ValueOf<Attributes[Name]> | (Name extends Filled ? never : null);
 };
 
-/**
- * A row of a content type of the plugin's. The attributes `Filled` are never null; `Known` are columns
- * of which more is known than their type.
- */
+/** A row of a plugin content type. Attributes in `Filled` are never null; `Known` narrows the types of columns. */
 export type InternalRow<Type, Filled, Known = unknown> = Type extends {
   schema: { attributes: infer Attributes };
 }
@@ -59,9 +56,8 @@ export type InternalRow<Type, Filled, Known = unknown> = Type extends {
   : never;
 
 /**
- * A content type that only the plugin writes: read with `strapi.documents`, visible to lifecycle
- * subscribers, carried by `strapi export` and `transfer`. Hidden from the content manager and the
- * content-type builder; it has no controller, so no core routes and no actions.
+ * A content type that only the plugin writes: read with `strapi.documents`, visible to lifecycle subscribers, exported
+ * and transferred; hidden from content manager and content-type builder, without controllers, routes and actions.
  */
 export const internalType = <const Attributes extends Record<string, Attribute>>({
   collectionName,
@@ -89,9 +85,8 @@ export const internalType = <const Attributes extends Record<string, Attribute>>
 });
 
 /**
- * The host's own attributes of a content type, which these do not use. Two foreign keys to administrators
- * with an index each and three more times would be written with every delivery; the times are the
- * plugin's own, under the names that its answers have.
+ * Host attributes that these types do not use: two indexed foreign keys to administrators and three times would be
+ * written with every delivery. The plugin has its own times, named as in its answers.
  */
 const UNUSED = ['createdAt', 'updatedAt', 'publishedAt', 'createdBy', 'updatedBy'];
 
@@ -107,10 +102,7 @@ interface InternalDocuments {
 export const documentsOf = (strapi: Core.Strapi, uid: string): InternalDocuments =>
   strapi.documents(uid as UID.ContentType) as unknown as InternalDocuments;
 
-/**
- * Notes the id that a row was made with, and makes a row this site's own when somebody here switches
- * it on. An import runs without lifecycles: what it brings keeps what it had.
- */
+/** Notes the id a row was created with; activating a row here makes it this site's. Imports run without lifecycles. */
 export const followInternalRows = (app: App, uid: string, tableName: string): void => {
   app.strapi.db.lifecycles.subscribe({
     models: [uid],

@@ -12,12 +12,12 @@ export interface OldQueue<Row extends { id: number } = { id: number }> {
   name: string;
   tableName: string;
   /**
-   * The columns that the log has no more, in the order they can go; the last one says whether all is done.
-   * `a_if_b` was MySQL's and MariaDB's first column of an index over those rows in which `b` had a value.
+   * Columns removed from the log, in the order they are dropped; the last one gone means done. MySQL and MariaDB used
+   * `a_if_b` as the first column of an index over the rows in which `b` had a value.
    */
   columns: readonly string[];
   indexes: readonly string[];
-  /** Tables that nobody uses any more. */
+  /** Tables that are no longer used. */
   tables?: readonly string[];
   /** Rows of the log after one that are not done, in the order of their ids, and no more than `limit`. */
   read(tx: Tx, after: number, limit: number): Promise<Row[]>;
@@ -28,11 +28,7 @@ export interface OldQueue<Row extends { id: number } = { id: number }> {
 const MOVED = 'moved';
 const AT_ONCE = 500;
 
-/**
- * Moves the next rows, in a transaction that nodes which boot at once take turns in: it is either committed with how
- * far it came, or never was. So nothing is queued a second time after somebody has worked on it.
- * @returns whether all are moved
- */
+/** Moves the next rows, once: nodes that boot at once take turns. Returns whether all are moved. */
 export const moveSome = <Row extends { id: number }>(
   database: Database,
   old: OldQueue<Row>,
@@ -79,10 +75,7 @@ const dropOld = async (
   }
 };
 
-/**
- * Moves what an earlier version left in the log into the queue, once: at the first boot, before anybody
- * works on it. May be interrupted anywhere; the next boot goes on.
- */
+/** Moves rows of an earlier version from the log to the queue, at the first boot, before any work; interruptible. */
 export const moveIntoQueue = async <Row extends { id: number }>(app: App, old: OldQueue<Row>) => {
   const last = old.columns.at(-1) as string;
   if (!(await app.strapi.db.getSchemaConnection().hasColumn(old.tableName, last))) return;

@@ -1,7 +1,7 @@
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { rawStatement, rowsOf, table } from '../connection';
-import { errorText } from '../../runtime/text';
+import { logFailure } from '../../runtime/text';
 import { qualified } from '../dialects/shared';
 
 /** Another node that boots at this moment makes the same change: what counts is that it is made. */
@@ -18,15 +18,13 @@ export const unlessMade = async (
 };
 
 /**
- * Tables of the plugin that are no content types. The plugin creates and extends them itself: the host
- * drops what is not in the schema of the process that boots, such as the columns of a newer version that
- * runs next to it. Here things are only ever added, so any two versions can share a database. So a
- * column that is added later is nullable or has a default, and never changes its type or its meaning.
- * The one exception is what `database/tables/old-queues.ts` moves and then drops, once.
+ * Tables of the plugin that are no content types. The plugin creates and extends them, because the host would drop
+ * columns of a newer version that shares the database. Columns are only added, nullable or with a default, and never
+ * change type or meaning. The one exception: `database/tables/old-queues.ts` moves and then drops columns, once.
  */
 
 export interface Column {
-  /** `key`: the primary key, a number that somebody else has given out. */
+  /** `key`: the primary key, a number from another table. */
   type: 'increments' | 'key' | 'string' | 'text' | 'integer' | 'biginteger' | 'boolean';
   column?: {
     /** The length of a `string`, 255 if left out. */
@@ -45,10 +43,7 @@ export interface PlainTable {
   attributes: Record<string, Column>;
   /** Names are unique in the whole database (PostgreSQL) and at most 30 characters long. */
   indexes?: { name: string; columns: string[]; type?: 'unique' }[];
-  /**
-   * PostgreSQL: how full inserts fill a page, in percent, unless the table has a setting of its own.
-   * Updates of columns in no index have their new rows in the rest, and then change no index.
-   */
+  /** PostgreSQL fill factor in percent, unless the table has its own: leaves room for heap-only (no index) updates. */
   fillFactor?: number;
 }
 
@@ -106,10 +101,7 @@ const indexNamesOf = async (strapi: Core.Strapi, tableName: string): Promise<str
   return rowsOf<{ name: string }>(answer).map(({ name }) => name);
 };
 
-/**
- * A table that its owner has partitioned has no pages, and takes none. If the site's role does not
- * own the table, its factor stays as it is: updates are slower then.
- */
+/** Sets the fill factor. Partitioned tables take none; without ownership it stays unchanged and updates are slower. */
 const setFillFactor = async (strapi: Core.Strapi, tableName: string, percent: number) => {
   const name = qualified({ name: tableName, schema: strapi.db.getSchemaName() });
   const quoted = name.split('.').map((part) => `"${part}"`);
@@ -120,14 +112,9 @@ const setFillFactor = async (strapi: Core.Strapi, tableName: string, percent: nu
     [quoted.join('.')]
   );
   if (rowsOf(answer).length === 0) return;
-  try {
-    const set = `ALTER TABLE ?? SET (fillfactor = ${percent})`;
-    await rawStatement(strapi.db.connection, set, [name]);
-  } catch (error) {
-    strapi.log.warn(
-      `switchboard: the fill factor of ${name} could not be set to ${percent}: ${errorText(error)}`
-    );
-  }
+  const set = `ALTER TABLE ?? SET (fillfactor = ${percent})`;
+  const failed = `the fill factor of ${name} could not be set to ${percent}`;
+  await rawStatement(strapi.db.connection, set, [name]).catch(logFailure(strapi, failed, 'warn'));
 };
 
 const ensureTable = async (strapi: Core.Strapi, wanted: PlainTable): Promise<void> => {

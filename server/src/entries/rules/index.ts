@@ -7,7 +7,7 @@ export type FieldShape =
   | {
       readonly kind: 'relation';
       readonly many: boolean;
-      /** To entries of several types: each then says which type it is of. */
+      /** To entries of several types; each then names its type. */
       readonly morph: boolean;
       /** This side keeps the order of what it relates to; the other side has none. */
       readonly ordered: boolean;
@@ -32,7 +32,7 @@ export interface Version {
   readonly row: number;
   /** null: the type has no languages. */
   readonly locale: string | null;
-  /** `published` where the type has no drafts. */
+  /** `published` if the type has no drafts. */
   readonly status: EntryStatus;
   readonly entry: EntryValue;
 }
@@ -141,10 +141,7 @@ const ofPublished = (change: DocumentChange, { before, after }: Pair): EntryChan
   return [{ action: 'published', version: after, changed }];
 };
 
-/**
- * The changes of a document, by language: drafts before the published version, and one deletion a
- * language, with the published version if there was one. docs/any-content-type.md#events
- */
+/** Changes of a document by locale: drafts, then published; one deletion each. docs/any-content-type.md#events */
 export const derive = (change: DocumentChange): EntryChange[] =>
   [...byLocale(change).values()].flatMap((group) => {
     if (!change.draftAndPublish) return ofPlain(change, group);
@@ -247,10 +244,7 @@ const serializePart = (shape: Shape, row: Row, status: EntryStatus): EntryValue 
   ...fieldsOf(shape, row, status),
 });
 
-/**
- * A row as a full-access token sees it over REST, made of the shape's attributes and of nothing else.
- * docs/any-content-type.md#what-a-receiver-gets
- */
+/** A row as full-access REST shows it, mapped attributes only. docs/any-content-type.md#the-request-a-receiver-gets */
 export const serialize = (shape: Shape, row: Row, status: EntryStatus): EntryValue => ({
   id: row.id,
   documentId: row.documentId,

@@ -4,15 +4,16 @@ import type { Knex } from 'knex';
 import type {
   Connection,
   ConnectionInput,
+  ConnectionSummary,
   ConnectionWithSecret,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
 import { firstOrNotFound } from '../../database/retry';
 import { documentsOf } from '../../database/tables/internal-types';
-import { isoTime, isoTimeOrNull } from '../../runtime/text';
-import { type PageRequest, readList } from '../../http/pagination';
+import { digestOf, isoTime, isoTimeOrNull } from '../../runtime/text';
+import { readList, type ViewedPageRequest } from '../../http/pagination';
 import { seal } from '../../secrets/secret-box';
-import { digestOf, type LocationRow } from '../../stock/tables';
+import type { LocationRow } from '../../stock/tables';
 import { locationNamed, locationSummary, noLocation, readLocations } from '../../stock/locations';
 import { definedOf, fieldErrors, type FieldProblem } from '../../http/validation';
 import { disabledBecause } from '../../webhooks/webhook';
@@ -33,7 +34,7 @@ const groupColumns = (group: string | null) => ({
   group_digest: group === null ? null : digestOf(`group:${group}`),
 });
 
-/** @param silentAt  since when it is said to be silent, epoch milliseconds */
+/** @param silentAt start of the reported silence, epoch milliseconds */
 const toConnection = (
   row: ConnectionRow,
   locations: ReadonlyMap<number, LocationRow>,
@@ -68,10 +69,7 @@ const toConnection = (
   updated_at: isoTime(Number(row.updated_at)),
 });
 
-/**
- * Another expectation makes an earlier alarm out of date. A till that was off or in test mode is not
- * taken for silent for what lies before.
- */
+/** A new expectation invalidates an earlier alarm. Time before a till was live and active does not count as silence. */
 const watchColumns = (before: ConnectionRow, input: UpdateConnection) => {
   const { expected_every_minutes: minutes, open_hours: hours, mode, active } = input;
   const isAnother =
@@ -101,18 +99,33 @@ const resolve = async (db: Db, locations: NonNullable<ConnectionInput['locations
   return mapped;
 };
 
+const LOCATIONS_SHOWN = 3;
+
+const toSummary = (connection: Connection): ConnectionSummary => {
+  const { id, name, mode, active, revoked_at, last_seen_at, clock_skew_seconds } = connection;
+  const { last_error, last_error_at } = connection;
+  const names = [...new Set(connection.locations.map(({ location }) => location.name))];
+  return {
+    ...{ id, name, mode, active, revoked_at, last_seen_at, clock_skew_seconds },
+    ...{ last_error, last_error_at },
+    locations: names.slice(0, LOCATIONS_SHOWN),
+    location_count: names.length,
+  };
+};
+
 /** Keeps connections; docs/contract-pos.md#connections. Unknown ids are a NotFoundError (404). */
 export class ConnectionsService {
   constructor(private readonly app: App) {}
 
-  async list(page: PageRequest): Promise<Page<Connection>> {
+  async list({ view, ...page }: ViewedPageRequest): Promise<Page<Connection | ConnectionSummary>> {
     await settleArrivedConnections(this.app);
     const db = await this.app.db.current();
     const query = rows(db).select('*').orderBy('id');
     const locations = await readLocations(db);
-    return readList(db, query, page, (row: ConnectionRow) =>
-      toConnection(row, locations, this.silentAt(row))
-    );
+    return readList(db, query, page, (row: ConnectionRow) => {
+      const connection = toConnection(row, locations, this.silentAt(row));
+      return view === 'summary' ? toSummary(connection) : connection;
+    });
   }
 
   async get(id: number): Promise<Connection> {

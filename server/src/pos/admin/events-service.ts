@@ -4,6 +4,7 @@ import {
   type ClosingSummary,
   HANDLINGS_KEPT,
   type PosEvent,
+  type PosEventSummary,
   type PosEventDetail,
   type RecordAction,
   type RecordHandling,
@@ -55,11 +56,7 @@ type StoredHandling = Omit<RecordHandling, 'at'> & { at: number };
 const storedOf = ({ by_hand: stored }: PosEventRow): StoredHandling[] =>
   JSON.parse(stored ?? '[]') as StoredHandling[];
 
-/**
- * Writes down who did what with a record, together with the action.
- * @param row  locked by the transaction
- * @param madeBy  who does it, as lists name an admin user
- */
+/** Records who did what with a record (`row`, locked), together with the action; `madeBy` as lists name admin users. */
 const noteHandling = async (
   tx: Tx,
   row: PosEventRow,
@@ -141,9 +138,9 @@ const CHUNK = 50;
 type Row = Pick<PosEventRow, 'id' | 'kind' | 'external_id' | 'counted' | 'received_at' | 'body'>;
 
 /**
- * Looks for a text in the newest records that filters leave. A whole id is found however old it is.
- * @param filtered  of the log's table, without columns and order
- * @returns ids, newest first, and when the oldest record was received that was looked at
+ * Searches the newest records that filters leave for a text; a complete id is found at any age. Returns ids, newest
+ * first, and when the oldest searched record was received.
+ * @param filtered of the log's table, without columns and order
  */
 const searchRecords = async (db: Db, filtered: Knex.QueryBuilder, search: string) => {
   const matches = recordMatcher(search);
@@ -179,7 +176,7 @@ const searchRecords = async (db: Db, filtered: Knex.QueryBuilder, search: string
   };
 };
 
-/** All but what nobody looks at in a list: the body, what a test would have moved, who handled it. */
+/** All columns for lists: without the body, a test's movements, and who handled it. */
 const LIST_COLUMNS = ['id', ...Object.keys(posEventTable.attributes)].filter(
   (column) => !['body', 'simulated', 'refunded', 'money_left', 'by_hand'].includes(column)
 );
@@ -206,13 +203,10 @@ const listed = async (db: Db, rows: readonly Joined[], graceMs: number): Promise
       closing: closings.get(Number(id))?.summary,
       customerError: unattached.get(Number(id)),
     };
-    if (!mayWait(row)) {
-      events.push(toPosEvent(row, facts));
-      continue;
-    }
-    const [body = ''] = await db.table(POS_EVENTS_TABLE).where({ id }).pluck('body');
+    const isRead = mayWait(row);
+    const [body = ''] = isRead ? await db.table(POS_EVENTS_TABLE).where({ id }).pluck('body') : [];
     events.push(toPosEvent({ ...row, body }, facts));
-    await nextTurn();
+    if (isRead) await nextTurn();
   }
   return events;
 };
@@ -235,7 +229,10 @@ const simulatedOf = async (db: Db, row: PosEventRow): Promise<SimulatedMovement[
   }));
 };
 
-const filtered = (db: Db, filter: Omit<PosEventsQuery, 'page' | 'per_page'>): Knex.QueryBuilder => {
+const filtered = (
+  db: Db,
+  filter: Omit<PosEventsQuery, 'page' | 'per_page' | 'view'>
+): Knex.QueryBuilder => {
   const { state, kind, connection, external_id: externalId } = filter;
   const query = db.table(POS_EVENTS_TABLE);
   if (state !== undefined) query.whereIn('state', state);
@@ -279,14 +276,21 @@ export class PosEventsService {
   constructor(private readonly app: App) {}
 
   /** Newest first. */
-  async list({ q, page, per_page, ...filter }: PosEventsQuery): Promise<Page<PosEvent>> {
+  async list({
+    q,
+    page,
+    per_page,
+    view,
+    ...filter
+  }: PosEventsQuery): Promise<Page<PosEvent | PosEventSummary>> {
     const db = await this.app.db.current();
     const { ids, meta } = await idsOfPage(db, filtered(db, filter), q, { page, per_page });
     const rows: Joined[] = await withConnection(db)
       .select(...LIST_COLUMNS.map((column) => `e.${column}`), 'c.name as connection_name')
       .whereIn('e.id', ids)
       .orderBy('e.id', 'desc');
-    return { data: await listed(db, rows, timesOf(this.app).graceMs), meta };
+    const data = await listed(db, rows, timesOf(this.app).graceMs);
+    return { data: view === 'summary' ? data.map(toSummary) : data, meta };
   }
 
   async get(id: number): Promise<PosEventDetail> {
@@ -324,10 +328,7 @@ export class PosEventsService {
     return this.get(id);
   }
 
-  /**
-   * Applies a held refund without its sale; should that come, both are settled as if it had come first. Null: it is not held.
-   * @param madeBy  who has it done
-   */
+  /** Applies a held refund without its sale; if that arrives later, both are settled normally. Null: it is not held. */
   async acceptWithoutSale(id: number, madeBy: string | null): Promise<PosEventDetail | null> {
     const accepted = await this.app.db.retrying(async (tx) => {
       const row = await lockedRow(tx, id);
@@ -340,10 +341,7 @@ export class PosEventsService {
   }
 }
 
-/**
- * True if lines of an event may wait for something; only then is its body looked at in lists. Test mode
- * parks nothing, but what it did not know would be parked once the connection is live.
- */
+/** True if lines may wait; lists read the body only then. Simulated records count, as live ones would be parked. */
 const mayWait = ({ state }: PosEventRow): boolean => isWaiting(state) || state === 'simulated';
 
 const ignoredOf = ({ ignored }: PosEventRow): number[] => JSON.parse(ignored ?? '[]') as number[];
@@ -383,6 +381,15 @@ interface Facts {
   /** Why the customer of a sale could not be attached. */
   customerError?: string;
 }
+
+const toSummary = (event: PosEvent): PosEventSummary => {
+  const { id, connection, kind, external_id, state, flags, occurred_at, received_at } = event;
+  const { held_until, money, waiting } = event;
+  return {
+    ...{ id, connection, kind, external_id, state, flags, occurred_at, received_at },
+    ...{ held_until, money, waiting: waiting.slice(0, 1) },
+  };
+};
 
 const toPosEvent = (row: Joined, { graceMs, closing, customerError }: Facts): PosEvent => {
   const money = moneyOf(row);

@@ -11,7 +11,7 @@ import {
   SILENCE_LIMITS,
   WEEKDAYS,
 } from '../../../../shared/contracts/pos';
-import { pageQuery } from '../../http/pagination';
+import { pageQuery, viewQuery } from '../../http/pagination';
 import { identifier, locationName } from '../../stock/inputs';
 import { coded, flag, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { BEGINNING, daysBetween, END, isDay } from '../rules/shop-time';
@@ -103,6 +103,7 @@ const connection = idText('a connection').optional();
 
 export const posEventsQuery = z.object({
   ...pageQuery,
+  ...viewQuery,
   /** One state, or several with commas between them. */
   state: z
     .string()
@@ -112,12 +113,12 @@ export const posEventsQuery = z.object({
   kind: z.enum(POS_EVENT_KINDS).optional(),
   connection,
   external_id: z.string().min(1).max(512).optional(),
-  /** Sales alone whose customer could not be attached to a contact. */
+  /** Only sales whose customer could not be attached to a contact. */
   customer_error: z
     .literal('true')
     .transform(() => true as const)
     .optional(),
-  /** Part of an id, an SKU or a customer, or an amount; docs/tills.md#looking-into-the-log. */
+  /** Part of an id, an SKU or a customer, or an amount; docs/shop.md#till-records. */
   q: z.string().trim().min(1).max(200).optional(),
 });
 

@@ -120,9 +120,8 @@ const makeItem = async (
 };
 
 /**
- * The target that an owner chooses for a value.
- * @param store  false: an item that is to be made is not
- * @throws ValidationError (400) that names what there is none of
+ * The target that an owner chooses for a value; `store` false: a new item is not stored.
+ * @throws ValidationError (400) that names the missing target
  */
 const destinationOf = async (tx: Tx, app: App, input: Resolve, store: boolean) => {
   const { to } = input;
@@ -140,9 +139,8 @@ const destinationOf = async (tx: Tx, app: App, input: Resolve, store: boolean) =
 };
 
 /**
- * Ends a mapping. The item that it made or brought back is archived, unless it made it of a product. An
- * item that was there before loses only those lines that the mapping decided.
- * @returns the records that are worked on again
+ * Ends a mapping. It archives the item that it restored, or that it created unless that is one of the site's products.
+ * An item that existed before loses only the lines that the mapping decided. Returns the records to process again.
  */
 const endMapping = async (tx: Tx, app: App, row: PosMappingRow): Promise<number[]> => {
   const id = Number(row.id);
@@ -219,7 +217,7 @@ const kindsOf = async (db: Db, digests: readonly string[]): Promise<Map<string, 
   return kinds;
 };
 
-/** Earlier mappings of the same value: their records stayed where they were, and named it too. */
+/** Earlier mappings of the same value: their records were not moved, and refer to the value too. */
 const replacedBy = async (
   tx: Db,
   { id, kind, value, connection_id: connection }: PosMappingRow
@@ -234,7 +232,7 @@ const replacedBy = async (
   return rows.filter((row) => row.value === value);
 };
 
-/** Values of tills that the site does not know; docs/tills.md#mapping-what-is-unknown. */
+/** Values of tills that the site does not know; docs/shop.md#unmapped-products-and-locations. */
 export class MappingInboxService {
   constructor(private readonly app: App) {}
 
@@ -272,23 +270,19 @@ export class MappingInboxService {
   }
 
   /**
-   * Says what a value means, for the records that wait and for later ones.
-   * @param madeBy  who says it
-   * @throws ValidationError (400) that names what there is none of
+   * Maps a value for waiting and later records.
+   * @param madeBy the user who maps it
+   * @throws ValidationError (400) that names the missing target
    */
   resolve(input: Resolve, madeBy: string | null): Promise<Resolved> {
     return this.app.db.unique(async (tx) => {
       const { kind, value, connection, preview } = input;
       if (connection !== undefined) {
-        // Locked first: a record that is processed at the same time has begun to wait by then. One that
-        // was deleted, too: its records still wait.
-        const row: unknown = await tx
-          .table(CONNECTIONS_TABLE)
-          .where({ id: connection })
-          .forUpdate()
-          .first();
+        // Locked first, so concurrently processed records have begun to wait. Deleted connections too: their records
+        // still wait.
+        const row = tx.table(CONNECTIONS_TABLE).where({ id: connection }).forUpdate();
         const missing = refusal(`there is no connection ${connection}`, 'no_connection');
-        if (!row) throw fieldError('connection', missing);
+        if (!(await row.first())) throw fieldError('connection', missing);
       }
       const digest = mappingDigest(kind, value, connection ?? null);
       const [waiting] = (await tx
@@ -300,7 +294,7 @@ export class MappingInboxService {
       const reached = { records: Number(records), pieces: Number(pieces ?? 0) };
       const destination = await destinationOf(tx, this.app, input, !preview);
       if (preview) return { id: null, ...reached };
-      // The records of an earlier one stay where they are: from now on the value means something else.
+      // Records of an earlier mapping stay unchanged: only from now on the value means something else.
       await mappings(tx).where({ active_digest: digest }).update({ active_digest: null });
       await mappings(tx).insert({
         kind,
@@ -320,9 +314,8 @@ export class MappingInboxService {
   }
 
   /**
-   * Takes a mapping back, with those of the same value that it replaced: their records wait again, and
-   * what they did to the shelves is reversed. One that was undone already stays so.
-   * @throws NotFoundError (404)
+   * Undoes a mapping and those of the same value that it replaced: their records wait again and their stock changes are
+   * reversed. Does nothing if it is undone already. Throws NotFoundError (404).
    */
   undo(id: number): Promise<{ id: number; records: number }> {
     return this.app.db.unique(async (tx) => {

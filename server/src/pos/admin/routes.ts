@@ -6,7 +6,7 @@ import type { App } from '../../app';
 import type { FeatureRoutes } from '../../feature';
 import { endpoint } from '../../http/endpoint';
 import { type ControllerFactory, forbidStoring } from '../../http/guarded-route';
-import { listQuery } from '../../http/pagination';
+import { listQuery, viewedListQuery } from '../../http/pagination';
 import { Refused } from '../../runtime/refusal';
 import { getRefusals } from '../intake/refusals';
 import { tills } from '../intake/requests';
@@ -44,7 +44,7 @@ const MANAGE = { may: 'connections.manage' } as const;
 const CREATE = { ...MANAGE, body: createConnectionInput, status: 201 } as const;
 
 const connections = {
-  find: endpoint('GET /connections', { ...LIST, query: listQuery }, ({ app, query }) =>
+  find: endpoint('GET /connections', { ...LIST, query: viewedListQuery }, ({ app, query }) =>
     new ConnectionsService(app).list(query())
   ),
   create: endpoint('POST /connections', CREATE, ({ app, ctx, body }) => {

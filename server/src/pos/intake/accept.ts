@@ -1,8 +1,7 @@
 import { isInfrastructureFault } from '../../database/retry';
 import { inSpan, measures } from '../../observability/measures';
 import { createGathering } from '../../runtime/event-loop';
-import { debugEach } from '../../runtime/text';
-import { digestOf } from '../../stock/tables';
+import { debugEach, digestOf } from '../../runtime/text';
 import { type CountJudge, openCountJudge } from '../../stock/counts';
 import { lookUpItems } from '../../stock/items';
 import type { Place } from '../../stock/ledger';
@@ -132,9 +131,8 @@ const openJudge = async (
 };
 
 /**
- * Finds out where the goods of new submissions are.
- * @param lock false if nothing is going to be accepted
- * @returns them, and who judges the stocktakes among them; null: there are none
+ * Locates the goods of new submissions; returns them, and the judge of their stocktakes (null without stocktakes).
+ * @param lock false if nothing will be accepted
  */
 const locateAll = async (
   tx: Tx,
@@ -184,10 +182,7 @@ const judgeOne = (candidate: Candidate, judge: CountJudge | null): Passed | Acce
   return verdict.accepted ? { ...candidate, stale } : { outcome: 'stale', stale };
 };
 
-/**
- * The row of a new event, whatever its kind, without the columns that are null until it is processed.
- * @param passed  of one that is to be applied
- */
+/** The row of a new event of any kind; columns set by processing are omitted. `passed`: it will be applied. */
 export const rowOf = (submission: AnySubmission, passed?: Passed) => {
   const { connection, record } = submission;
   const flags: EventFlag[] = record.clockAhead ? ['clock_ahead'] : [];
@@ -259,10 +254,7 @@ export const duplicateOf = (
   stale: JSON.parse(stale || '[]') as StaleLine[],
 });
 
-/**
- * The outcome that one record would have if it were sent now; locks nothing and writes nothing.
- * @returns what is to be stored, or the answer where it would not be
- */
+/** The outcome of a record if it were sent now: what would be stored, or else the answer. Locks and writes nothing. */
 export const judgeUnlocked = async (
   tx: Tx,
   app: App,
@@ -297,10 +289,10 @@ const store = async (
 };
 
 /**
- * Accepts records, all in one transaction, each with an answer of its own (docs/tills.md#answers). It is
- * run again if another process took an id a moment ago: then the record is a duplicate.
- * @param records  where they are queued
- * @throws the database's error; then nothing of the batch is accepted, and it may be tried again
+ * Accepts records in one transaction, each with its own answer (docs/tills.md#answers). Repeated if another process
+ * takes an id concurrently; the record is then a duplicate. On a database error nothing is accepted, and it may be
+ * retried.
+ * @param records the store that queues them
  */
 export const acceptBatch = (
   app: App,
@@ -317,8 +309,7 @@ export const acceptBatch = (
     for (const candidate of candidates) {
       const { submission } = candidate;
       const { key } = submission;
-      // The first of two equal ids in a batch is the record, the second its duplicate; but an id that
-      // was refused is not taken.
+      // The first of equal ids in a batch is the record, the second its duplicate; a refused id is not taken.
       if (passed.has(key)) continue;
       const verdict = judgeOne(candidate, judge);
       if ('outcome' in verdict) refused.set(submission, verdict);
@@ -348,10 +339,7 @@ export const acceptBatch = (
     return acceptances;
   });
 
-/**
- * The log's line about a record at the level `debug`: the answered `event_id`, and nothing that the till
- * sent. docs/operations.md#one-record-in-the-log.
- */
+/** The `debug` log line of a record: `event_id`, nothing that the till sent. docs/logs.md#one-record-in-the-log */
 const acceptedLine = ({ connection, record }: Submission, given: Acceptance): string => {
   const sent = `${record.kind} of connection ${connection.id}`;
   switch (given.outcome) {
@@ -370,10 +358,7 @@ const BATCH = 100;
 /** Accepts a record; resolves after its commit. */
 export type Ingestion = (submission: Submission) => Promise<Acceptance>;
 
-/**
- * Records that wait at the same moment share one transaction: a commit is the wall. One that cannot be
- * stored never fails its neighbours.
- */
+/** Gathers concurrent records into one transaction, because commits are the bottleneck; a bad one fails only itself. */
 export const createIngestion = (app: App): Ingestion => {
   const records = getRecordStore(app);
   const ingest = createGathering<Submission, Acceptance>(

@@ -6,13 +6,12 @@ import type {
 } from '../../../../shared/contracts/till-answers';
 import { withTransientRetry } from '../../database/retry';
 import { TimeSlice } from '../../runtime/event-loop';
-import { isoTime } from '../../runtime/text';
+import { digestOf, isoTime } from '../../runtime/text';
 import { namedItems } from '../../stock/items';
 import { type LedgerLine, movementsOfEvent } from '../../stock/ledger';
 import { type CatalogueQuery, readCatalogue } from '../../stock/catalogue';
 import { defaultLocation } from '../../stock/locations';
 import { productFieldsText } from '../../stock/products';
-import { digestOf } from '../../stock/tables';
 import type { CatalogueRequest } from '../rules/envelopes';
 import { groupOf, mappedLocations } from '../connections';
 import { timesOf, workOut } from '../processing/process';
@@ -107,7 +106,7 @@ const previewOfNew = async (tx: Tx, app: App, passed: Passed): Promise<Validated
   };
 };
 
-/** A record whose id is taken changes nothing any more. */
+/** A record whose id is taken changes nothing. */
 const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validated => {
   const { body } = answerOfAcceptance(submission.record.kind, acceptance);
   return {
@@ -122,9 +121,8 @@ const previewOfKnown = (submission: Submission, acceptance: Acceptance): Validat
 };
 
 /**
- * The outcome that a record would have (docs/tills.md#trying-a-record): worked out by the code that
- * processes records, in a transaction that locks no level and is rolled back. Nothing is stored.
- * @throws Refusal if the record would not be accepted
+ * Previews a record's outcome (docs/tills.md#trying-a-record) with the processing code, in a transaction that locks no
+ * level and is rolled back. Throws Refusal if the record would not be accepted.
  */
 export const previewOf = (app: App, submission: Submission): Promise<Validated> =>
   withTransientRetry(() =>
@@ -170,8 +168,8 @@ const movementsOf = async (
 };
 
 /**
- * The answer to what became of records of the connection, in the order asked (docs/tills.md#what-became-of-a-record).
- * As JSON text, a record after the other: a hundred of a thousand lines each would hold the event loop.
+ * JSON text of the states of records, in request order (docs/tills.md#status-of-a-record). Built record by record,
+ * because a hundred of a thousand lines each would block the event loop.
  */
 export const statusText = async (
   app: App,
@@ -234,7 +232,7 @@ const readCursor = (cursor: string | null, origin: string): CatalogueQuery['afte
   if (cursor === null) return null;
   const [, number, made, epoch] = CURSOR.exec(cursor) ?? [];
   if (number === undefined || epoch === undefined) {
-    const message = 'cursor must be the cursor of an answer, as it came, or be left out';
+    const message = 'cursor must be the unchanged cursor of a previous answer, or be left out';
     throw schemaInvalid('catalogue', { field: 'cursor', message });
   }
   return made === origin ? { number: Number(number), epoch } : null;

@@ -2,15 +2,9 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { RateLimiterMemory, type RateLimiterRes } from 'rate-limiter-flexible';
 import { createGathering } from '../../runtime/event-loop';
-import { errorText } from '../../runtime/text';
+import { digestOf, errorText } from '../../runtime/text';
 import { unsealOften } from '../../secrets/secret-box';
-import {
-  digestOf,
-  ITEMS_TABLE,
-  LEVELS_TABLE,
-  LOCATIONS_TABLE,
-  MOVEMENTS_TABLE,
-} from '../../stock/tables';
+import { ITEMS_TABLE, LEVELS_TABLE, LOCATIONS_TABLE, MOVEMENTS_TABLE } from '../../stock/tables';
 import { hasArrived, settleArrivedConnections } from '../connections';
 import { LIMITS } from '../rules/records';
 import {
@@ -41,9 +35,8 @@ interface SignedRequest {
 }
 
 /**
- * True if the signature is `sha256=` and the hex HMAC-SHA256 of the timestamp, a newline and the exact body bytes,
- * keyed with the secret's UTF-8 bytes (the whole string, prefix included). The hex may be in either case. The HMAC is
- * worked out even for a malformed header and compared in constant time, so the answer's time tells nothing.
+ * True if the signature is `sha256=` plus the hex (any case) HMAC-SHA256 of timestamp, newline and exact body bytes,
+ * keyed with the secret's UTF-8 bytes, prefix included. Constant time, and computed for malformed headers too.
  */
 export const verifySignature = (secret: string, { timestamp, signature, body }: SignedRequest) => {
   const expected = createHmac('sha256', secret).update(`${timestamp}\n`).update(body).digest();
@@ -55,10 +48,9 @@ export const verifySignature = (secret: string, { timestamp, signature, body }: 
 const DUMMY_SECRET = 'no connection has this secret';
 
 /**
- * Judges `X-POS-Timestamp` against the server's clock. The skew is the sender's clock minus ours, in whole seconds:
- * positive when the till is ahead, null if the header is missing or unreadable. A skew of exactly the window passes.
- * @param header  the header as received; undefined when missing or sent more than once
- * @param nowMs  the server's time in epoch milliseconds
+ * Judges `X-POS-Timestamp`. The skew is the till's clock minus ours in whole seconds, null if unreadable; a skew of
+ * exactly the window passes.
+ * @param header as received; undefined if missing or sent more than once
  */
 export const judgeTimestamp = (
   header: string | undefined,
@@ -81,10 +73,8 @@ export const signedHeaders = ({ headersDistinct }: IncomingMessage): SignedHeade
 };
 
 /**
- * The connection of a key, where that may be used.
- * @param signed  what a request signed: an unknown key costs as much as a known one, because how long
- *   the answer takes must not tell which exist
- * @throws Refusal (401)
+ * The connection of a key, if it may be used; throws Refusal (401).
+ * @param signed what a request signed: unknown keys cost as much as known ones, so timing does not reveal which exist
  */
 export const requireConnection = (
   row: ConnectionRow | null,
@@ -92,7 +82,7 @@ export const requireConnection = (
 ): ConnectionRow => {
   if (!row || row.deleted_at !== null) {
     if (signed) verifySignature(DUMMY_SECRET, signed);
-    throw new Refusal('unknown_key', 'X-POS-Key is missing or is no key of this site.');
+    throw new Refusal('unknown_key', 'X-POS-Key is missing or unknown on this site.');
   }
   if (row.revoked_at !== null) {
     throw new Refusal('revoked_key', 'The connection of this key was revoked.');
@@ -107,10 +97,8 @@ export const requireConnection = (
 };
 
 /**
- * Authenticates a request (docs/contract-pos.md#authentication): the checks of a key that was looked up,
- * of time and signature.
+ * Authenticates a request (docs/contract-pos.md#authentication): key, timestamp, signature; throws Refusal (401).
  * @returns the connection, and by how much the till's clock is ahead of ours
- * @throws Refusal (401)
  */
 export const authenticate = (
   app: App,
@@ -141,7 +129,7 @@ export const authenticate = (
   if (!verifySignature(secret, request)) {
     throw new Refusal(
       'signature_mismatch',
-      'X-POS-Signature does not fit: sign the timestamp, a newline and the exact body bytes.'
+      'X-POS-Signature does not match: sign the timestamp, a newline and the exact body bytes.'
     );
   }
   return { connection, skewSeconds: time.skewSeconds };
@@ -219,10 +207,7 @@ export class ConnectionLookup {
 /** The owner's view of a till is at most this old. */
 const EVERY_MS = 5_000;
 
-/**
- * Writes when a till was last seen and the cause of its last refusal: concurrently with its requests,
- * seldom, and never in their way. Later changes wait for the next time.
- */
+/** Writes when a till was last seen and last refused: rarely, next to its requests. Later changes wait for the next. */
 export class LastSeenTracker {
   private readonly lastWrite = new Map<number, number>();
   private readonly pending = new Map<number, Partial<ConnectionRow>>();
@@ -254,7 +239,7 @@ const MINUTE = 60;
 
 export interface LimitVerdict {
   allowed: boolean;
-  /** `RateLimit-Policy`, `RateLimit`, and `Retry-After` where it is refused. */
+  /** `RateLimit-Policy`, `RateLimit`, and `Retry-After` if it is refused. */
   headers: Record<string, string>;
 }
 
@@ -302,8 +287,8 @@ export class Limit {
   }
 
   /**
-   * Charges what a request counts for besides, once that is known. If that does not fit, the request
-   * costs nothing, the first times in a minute; to read more of them costs one each.
+   * Charges the rest of a request's cost, once known. If it does not fit, the request costs nothing the first few times
+   * in a minute; after that, reading one costs one.
    */
   async rest(key: string, requested: number): Promise<LimitVerdict> {
     // A cost above the quota passes if nothing else was sent.

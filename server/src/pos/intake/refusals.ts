@@ -43,10 +43,7 @@ type PosRefusalRow = RowOf<typeof posRefusalTable> & {
 
 /** Refusals are written together, and no sooner than this after the last time. */
 const EVERY_MS = 1_000;
-/**
- * Refusals that nobody signed (a key is public) and that are kept, a minute and connection. A client that
- * floods a till's key with them pays for the answer, and costs the database next to nothing.
- */
+/** Unsigned refusals kept per minute and connection: keys are public, so a flood must cost the database little. */
 const UNSIGNED_A_MINUTE = 120;
 const MINUTE_MS = 60_000;
 
@@ -59,10 +56,7 @@ export interface SignedBody {
 /** Kinds whose body names an id; `validate` too, once the record in it is known. */
 const HAVING_ID: ReadonlySet<string> = new Set([...EVENT_KINDS, 'validate']);
 
-/**
- * The id that a refused body names, where it can be read; never anything else of it. A till that is
- * over its rate has nothing of its bodies read.
- */
+/** The id in a refused body, if readable, and nothing else. Bodies of tills over their rate are not read. */
 const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | null => {
   if (!signed) return null;
   const { body, record } = signed;

@@ -16,6 +16,7 @@ import {
   validationSteps,
 } from '../rules/envelopes';
 import {
+  ASKING_KINDS,
   type AskingKind,
   EVENT_KINDS,
   type EventKind,
@@ -110,8 +111,8 @@ const requireRead = async <T>(kind: EventKind | AskingKind, steps: Steps<Read<T>
 };
 
 /**
- * Everything a till's request passes through; one a process. The order of the checks is a promise to
- * tills (docs/tills.md#answers): the first that fails answers.
+ * All checks of a till's request, one instance per process. Tills rely on their order: the first failure is the answer
+ * (docs/tills.md#answers).
  */
 export class Checks {
   private readonly lookup: ConnectionLookup;
@@ -133,10 +134,7 @@ export class Checks {
     this.logFault = createFaultLog(app.log);
   }
 
-  /**
-   * `POST /sale`, `/refund`, `/inventory`; and `/closing`: a shift's sums, compared with the records
-   * (docs/tills.md#closing-a-shift).
-   */
+  /** `POST /sale`, `/refund`, `/inventory` and `/closing`, a shift's sums (docs/tills.md#closing-a-shift). */
   receive(ctx: Context, kind: EventKind): Promise<void> {
     return this.serve(ctx, kind, async (request) => {
       const signed = await this.requireSigned(request);
@@ -150,8 +148,8 @@ export class Checks {
   }
 
   /**
-   * `POST /batch`: records, each with what its own route would have answered, in the order sent (docs/tills.md#batches). They
-   * are handed to the ingestion in that order and in one go, so they take effect in it and share their commits.
+   * `POST /batch`: records, each answered as by its own route, in order (docs/tills.md#offline-tills-and-batches).
+   * Ingested in one go, so they apply in that order and share commits.
    */
   batch(ctx: Context): Promise<void> {
     return this.serve(ctx, 'batch', async (request) => {
@@ -186,7 +184,7 @@ export class Checks {
     });
   }
 
-  /** `POST /status`: what became of records (docs/tills.md#what-became-of-a-record). */
+  /** `POST /status`: what became of records (docs/tills.md#status-of-a-record). */
   status(ctx: Context): Promise<void> {
     return this.serve(ctx, 'status', async (request) => {
       const signed = await this.requireSigned(request);
@@ -271,15 +269,12 @@ export class Checks {
     request.sender = { proof: 'signature', connection, body, record: null };
     const { id } = connection;
     this.lastSeen.note(id, { last_seen_at: atMs, clock_skew_seconds: skewSeconds }, atMs);
-    // Now that the signature was found right: a key alone burns nothing.
+    // Only after the signature was verified: a key by itself must not use up the rate.
     requireRate(ctx, await this.limits.connection.one(String(id))); // 429 rate_limited
     return { connection, body };
   }
 
-  /**
-   * The checks of what a record is. Its body is read in turns with other requests: a sender of the largest
-   * possible one keeps no other out.
-   */
+  /** Checks a record. Parsing yields to other requests, so the largest body blocks none of them. */
   private async requireSubmission<K extends EventKind>(
     request: TillRequest,
     { connection, body }: Signed,
@@ -319,7 +314,7 @@ export class Checks {
     }
   }
 
-  /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails alone. */
+  /** 200 duplicate, 409 stale_count, 202; a record that cannot be stored fails only itself. */
   private async acceptEntry(kind: RecordKind, request: TillRequest, submission: Submission) {
     try {
       return resultOf(answerOfAcceptance(kind, await this.ingest(submission)));
@@ -341,8 +336,7 @@ export class Checks {
   }
 
   /**
-   * The consequences of a refusal besides its answer: it is charged if somebody might be guessing, and
-   * kept for the owner if a known connection's key was refused.
+   * Handles a refusal: charges it if it may be guessing, and stores it for the owner if the connection is known.
    * @returns the refusal to answer
    */
   private async refused(request: TillRequest, refusal: Refusal): Promise<Refusal> {
@@ -395,10 +389,11 @@ export const tills: ControllerFactory = ({ strapi }) => {
     ...Object.fromEntries(
       EVENT_KINDS.map((kind) => [kind, (ctx: Context) => checks.receive(ctx, kind)])
     ),
-    ping: (ctx) => checks.ping(ctx),
-    batch: (ctx) => checks.batch(ctx),
-    validate: (ctx) => checks.validate(ctx),
-    status: (ctx) => checks.status(ctx),
-    catalogue: (ctx) => checks.catalogue(ctx),
+    ...Object.fromEntries(
+      (['ping', ...ASKING_KINDS] as const).map((kind) => [
+        kind,
+        (ctx: Context) => checks[kind](ctx),
+      ])
+    ),
   };
 };

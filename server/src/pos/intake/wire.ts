@@ -145,7 +145,7 @@ const readBody = async (request: IncomingMessage, limit: number): Promise<Buffer
   if (body.kind === 'broken') return new Refusal('schema_invalid', 'body must arrive whole');
   const encoding = request.headers['content-encoding']?.trim().toLowerCase() ?? '';
   if (!['', 'identity'].includes(encoding)) {
-    const message = 'Send the body as it is, without a Content-Encoding.';
+    const message = 'Send the body uncompressed, without Content-Encoding.';
     return new Refusal('unsupported_encoding', message);
   }
   return body.kind === 'bytes' ? body.bytes : tooLarge();
@@ -191,10 +191,7 @@ const belowNamespace = (path: string): string => {
 /** Bodies that enclose records, or list them, have a limit of their own. */
 const ENCLOSING = ['/batch', '/validate', '/closing'];
 
-/**
- * Puts an answer of the host into the till's words. The host's router says 405 to an unknown path as
- * well, because a site's public files take every GET.
- */
+/** Translates an answer of the host for tills. Its router says 405 for unknown paths, as public files serve any GET. */
 const translate = (ctx: Context): void => {
   let { status } = ctx;
   if (status === 404 || status === 405) {
@@ -209,9 +206,8 @@ const translate = (ctx: Context): void => {
 };
 
 /**
- * Comes before the host's middlewares. The host parses JSON before any route and keeps no bytes, so
- * the bytes are read here, bounded, and the content type is hidden from parsers: one that finds a
- * stream already read throws (ARCHITECTURE.md#from-a-sale-to-its-level).
+ * Runs before the host's middlewares, whose parser keeps no raw bytes: reads the body within limits, and hides its
+ * content type, because parsers throw on a stream that was read (ARCHITECTURE.md#from-a-sale-to-its-level).
  */
 export const createRawBodyMiddleware = (app: App) => {
   const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api');

@@ -8,10 +8,7 @@ export interface BatchWorkerOptions<L extends Lease> extends WorkerOptions<L> {
   claimAtOnce: number;
   /** How long batches are kept while the database is away, in milliseconds. */
   keepMs: number;
-  /**
-   * Works on all of them together, in one transaction if it can. Called with what was claimed since
-   * the last call, of whatever groups, and again with the same where the database was away.
-   */
+  /** Works on claimed rows, in one transaction if possible; called again with them after database faults. */
   consume(leases: readonly L[]): Promise<void>;
 }
 
@@ -20,10 +17,7 @@ const TURNS_AT_ONCE = 8;
 /** How long a turn waits for the batches before it lets others have one, in milliseconds. */
 const BATCH_WAIT_MS = 500;
 
-/**
- * Works on claimed rows in batches, one batch after the other: for work whose cost is its commit. One
- * instance a kind of work.
- */
+/** Works on claimed rows batch by batch, for work whose cost is its commit. One instance for each kind of work. */
 export class BatchWorker<L extends Lease> implements GroupHandler {
   readonly pollMs: number;
   // One node a group: two that work on one till's records at once would wait for each other's locks.

@@ -10,11 +10,11 @@ const LABELS: Readonly<Record<RecordKind, { label: string; description: string }
   sale: { label: 'Sale at a till', description: 'A till’s sale was processed.' },
   refund: {
     label: 'Refund at a till',
-    description: 'A till’s refund was processed; its `state` is `held` while its sale is unseen.',
+    description: 'A till’s refund was processed. Its `state` is `held` while its sale is unknown.',
   },
   inventory: {
-    label: 'Count or adjustment at a till',
-    description: 'A till’s inventory message was processed.',
+    label: 'Stock count or adjustment at a till',
+    description: 'A till’s stock count or adjustment was processed.',
   },
 };
 
@@ -52,16 +52,16 @@ const declaration = (kind: RecordKind): EventMap[string] => {
   };
 };
 
-/** docs/tills.md#what-was-sold */
+/** docs/shop.md#sales */
 const MINOR_SUM = {
   anyOf: [{ type: 'integer' }, { type: 'string', pattern: '^-?[0-9]+$' }],
   description: 'Digits as a string where they are more than a JSON number holds exactly.',
 };
 
 const CLOSING: EventMap[string] = {
-  label: 'Closing of a till',
+  label: 'Till closing',
   description:
-    'A till’s closing was compared with its records: when it came, and when its state changed since.',
+    'A till’s closing was compared with its records, on arrival or because its state changed later.',
   group: GROUP,
   schema: {
     type: 'object',
@@ -110,9 +110,9 @@ const CLOSING: EventMap[string] = {
 };
 
 const TILL_SILENT: EventMap[string] = {
-  label: 'Silent till',
+  label: 'Till silent',
   description:
-    'A live till was not heard of for longer than expected in its open hours; once until it is heard of again.',
+    'A live till was silent for longer than expected during its opening hours. Sent once until it contacts the site again.',
   group: GROUP,
   schema: {
     type: 'object',

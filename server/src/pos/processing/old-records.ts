@@ -35,10 +35,7 @@ const claimLines = async (tx: Tx, records: readonly Resolved[], made: readonly M
   await tx.insert(POS_MAPPED_LINES_TABLE, missing);
 };
 
-/**
- * Writes down what version 0.2 left to be found out when a mapping is undone or a trial count judged. For
- * the first boot after it, before its queue of records is moved: it can be repeated.
- */
+/** Upgrades data of version 0.2 for undone mappings and trial counts. Before its queue is moved; repeatable. */
 export const takeOverRecords = async (app: App): Promise<void> => {
   const { db, strapi } = app;
   if (!(await strapi.db.getSchemaConnection().hasColumn(POS_EVENTS_TABLE, 'due_at'))) return;

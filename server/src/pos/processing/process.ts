@@ -4,8 +4,8 @@ import type { Tx } from '../../database/db';
 import { isInfrastructureFault, withTransientRetry } from '../../database/retry';
 import { findInChunks, inChunks } from '../../database/written-rows';
 import { inSpan, measures } from '../../observability/measures';
-import { nextTurn, TimeSlice, whenLoaded } from '../../runtime/event-loop';
-import { debugEach, debugLog, errorText, isoTime } from '../../runtime/text';
+import { byClock, nextTurn, TimeSlice, whenLoaded } from '../../runtime/event-loop';
+import { debugEach, debugLog, errorText, isoTime, logFailure } from '../../runtime/text';
 import { BatchWorker } from './batch-worker';
 import type { GroupHandler } from '../../scheduling/types';
 import { type ItemName, lookUpItems } from '../../stock/items';
@@ -59,12 +59,11 @@ export const timesOf = (app: App): Times => ({
 });
 
 /**
- * Works out what becomes of records: their items and places, their refund groups, and their movements,
- * which are written to the ledger. The caller writes the records and their events.
- * @param connections  those of the records and of their groups, by id
- * @param preview  nothing is written, and no level and no sale is locked
- * @returns the records' results, the refund groups that were settled with them, and the levels that are
- *   other ones than before
+ * Computes the results of records: items, places, refund groups and movements, which it writes to the ledger. The
+ * caller writes the records and their events.
+ * @param connections those of the records and of their groups, by id
+ * @param preview nothing is written, and no level and no sale is locked
+ * @returns the records' results, the refund groups settled with them, and the changed levels
  */
 export const workOut = async (
   tx: Tx,
@@ -149,7 +148,7 @@ const updateRelatives = async (
       row.took === null ||
       Number(row.took) !== took
     ) {
-      // Not over a state that somebody else gave it meanwhile.
+      // Keeps a state that was set meanwhile.
       await tx
         .table(POS_EVENTS_TABLE)
         .where({ id: work.id, state: row.state })
@@ -197,6 +196,7 @@ const recordEvent = (work: ProcessingContext): EventToPublish => ({
     connection: { id: Number(work.connection.id), name: work.connection.name },
     ...namedFields(work),
   },
+  subject: { type: 'till_record', id: String(work.id), label: work.row.external_id },
 });
 
 const EVENT_NAMES = [...RECORD_KINDS.map((kind) => `pos.${kind}`), ...STOCK_EVENT_NAMES];
@@ -224,12 +224,9 @@ const applyWithin = async (
     ({ row, waits }) => row.processed_at !== null || waits.length > 0
   );
   if (waiting.length > 0) await storeWaits(tx, waiting);
-  if (await markClosings(tx, app, touched)) tx.onCommit(() => comparing(app).wake());
+  await markClosings(tx, app, touched);
   const named = batch.filter((work) => isSale(work) && work.record.customer !== null);
-  if (named.length > 0 || repriced.length > 0) {
-    const isDue = await notePurchases(tx, app, named, repriced);
-    if (isDue) tx.onCommit(() => attaching(app).wake());
-  }
+  if (named.length > 0 || repriced.length > 0) await notePurchases(tx, app, named, repriced);
   const mappedLines = batch.flatMap(({ id, mapped }) =>
     mapped.map(({ mapping, line }) => ({ mapping_id: mapping, event_id: id, line }))
   );
@@ -249,9 +246,8 @@ const applyWithin = async (
 };
 
 /**
- * An item or a mapping that was made while its lines were being parked saw nobody wait for it, and they
- * saw none; a mapping that was undone while a record was being applied by it did not know of that record.
- * The last to commit sees the other: here, or in `wakeForItems` and in the undoing.
+ * Catches races: an item or mapping created while its lines were parked, or a mapping undone while a record used it.
+ * The last to commit sees the other, here or in `wakeForItems` and the undo.
  */
 const lookAgain = async (tx: Tx, app: App, batch: readonly ProcessingContext[]): Promise<void> => {
   const namesOf = (mode: ConnectionMode): ItemName[] =>
@@ -280,10 +276,11 @@ const settledLine = ({ id, row, state }: ProcessingContext, dueAt: number | null
   return `POS event ${id} ${isWaiting(after) ? 'waits:' : 'is'} ${after}${again}`;
 };
 
+const NOT_CHECKED = 'waiting records could not be checked again';
+
 /**
- * Applies leased records, all in one transaction: ledger, states and leases change together or not
- * at all. Run it again as a whole after a deadlock.
- * @throws LostLease, or whatever a record's own fault is; then nothing has changed
+ * Applies leased records in one transaction with ledger, states and leases. Run it again as a whole after a deadlock.
+ * @throws LostLease, or the error of a record; then nothing has changed
  */
 export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Promise<void> => {
   const ids = [...new Set(claimed.map(({ group }) => group))];
@@ -291,19 +288,16 @@ export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Pr
   const { batch, relatives } = await withConnections(app, ids, (tx, connections) =>
     applyWithin(tx, app, connections, { claimed, times })
   );
-  // A relative of an event is spoken of only where it came out otherwise than before.
+  // A relative of an event is reported only if its outcome has changed.
   const isNews = ({ row, state }: ProcessingContext): boolean =>
     stateAfter(row.state, state) !== row.state;
   debugEach(app.strapi, [...batch, ...relatives.filter(isNews)], (work) =>
     settledLine(work, dueAtOf(work, times))
   );
   if (!batch.some((work) => work.mapped.length > 0 || unknownLines(work).length > 0)) return;
-  try {
-    await app.db.retrying((tx) => lookAgain(tx, app, batch));
-  } catch (error) {
-    // The records stay applied. `wakeKnown` comes again by the clock.
-    app.log.error(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
-  }
+  // If it fails, the records stay applied. `wakeKnown` comes again by the clock.
+  const looked = app.db.retrying((tx) => lookAgain(tx, app, batch));
+  await looked.catch(logFailure(app, NOT_CHECKED));
 };
 
 /** Pauses after each failed attempt of a record; after the last it is `failed` and waits for its owner. */
@@ -313,14 +307,14 @@ const POLL_SECONDS = 5;
 const SILENCE_SECONDS = 15;
 /** How often what waits for something that is known is looked for; see `wakeKnown`. */
 const KNOWN_MINUTES = 10;
-/** The size of one transaction: so many records of usual size, a few of the largest. */
+/** The size of one transaction: many records of usual size, a few of the largest. */
 const BATCH = 200;
 const BATCH_BYTES = 1024 * 1024;
 
 /** Records that one of a batch could not be applied; its lease ends with it. */
 const recordFailure = async (app: App, lease: LeasedRecord, error: unknown): Promise<void> => {
   const store = getRecordStore(app);
-  app.log.error(`switchboard: the POS event ${lease.id} could not be applied: ${errorText(error)}`);
+  logFailure(app, `the POS event ${lease.id} could not be applied`)(error);
   const failed = await app.db
     .transaction(async (tx) => {
       // As it is now: since it was claimed, its group may have been settled, and it with them.
@@ -341,7 +335,7 @@ const recordFailure = async (app: App, lease: LeasedRecord, error: unknown): Pro
     });
   if (!failed) return;
   const next = failed.dueAt === null ? 'the last' : `due again at ${isoTime(failed.dueAt)}`;
-  debugLog(app.strapi)?.(`POS event ${lease.id} failed on try ${failed.tries}, ${next}`);
+  debugLog(app.strapi)?.(`POS event ${lease.id} failed on attempt ${failed.tries}, ${next}`);
 };
 
 /** Applies what is still held; one bad record never fails its neighbours. */
@@ -404,15 +398,11 @@ export const createProcessor = (app: App): GroupHandler => {
   });
 };
 
-/** A node that was killed may have made something known and told nobody. */
-const lookForKnown = async (app: App, { products }: { products: boolean }) => {
-  try {
-    await wakeKnown(app);
-    if (products) await wakeForProducts(app);
-  } catch (error) {
-    app.log.warn(`switchboard: waiting events were not looked at again: ${errorText(error)}`);
-  }
-};
+/** A killed node may have committed something without waking the records that wait for it. */
+const lookForKnown = (app: App, { products }: { products: boolean }): Promise<void> =>
+  wakeKnown(app)
+    .then(() => (products ? wakeForProducts(app) : undefined))
+    .catch(logFailure(app, NOT_CHECKED, 'warn'));
 
 /** The start that is given up, and the look that ends, before processing stops. */
 const begun = (): { giveUpStart?: () => void; look?: Promise<void> } => ({});
@@ -424,24 +414,17 @@ export const startProcessing = (app: App): void => {
   const { announce } = getRecordStore(app);
   app.part(begun).giveUpStart = whenLoaded(app.strapi, () => {
     app.scheduler.serve(RECORDS, handler);
-    app.strapi.cron.add({
+    const lookAll = (): void => {
+      announce();
+      attaching(app).wake();
+      comparing(app).wake();
+    };
+    const lookKnown = () => lookForKnown(app, { products: false });
+    byClock(app.strapi, {
       // The backstop: other nodes' records, and those of a node that died.
-      switchboardPosEvents: {
-        task: async () => {
-          announce();
-          attaching(app).wake();
-          comparing(app).wake();
-        },
-        options: { rule: `*/${POLL_SECONDS} * * * * *` },
-      },
-      switchboardSilentTills: {
-        task: () => tellOfSilentTills(app),
-        options: { rule: `*/${SILENCE_SECONDS} * * * * *` },
-      },
-      switchboardKnownValues: {
-        task: () => lookForKnown(app, { products: false }),
-        options: { rule: `0 */${KNOWN_MINUTES} * * * *` },
-      },
+      switchboardPosEvents: [`*/${POLL_SECONDS} * * * * *`, lookAll],
+      switchboardSilentTills: [`*/${SILENCE_SECONDS} * * * * *`, () => tellOfSilentTills(app)],
+      switchboardKnownValues: [`0 */${KNOWN_MINUTES} * * * *`, lookKnown],
     });
     announce();
     app.part(begun).look = lookForKnown(app, { products: true });

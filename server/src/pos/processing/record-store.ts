@@ -33,19 +33,19 @@ export interface LeasedRecord extends Lease {
 
 export interface RecordSettlement {
   lease: Pick<Lease, 'id' | 'owner'>;
-  /** When it is looked at again, epoch milliseconds; null: when somebody brings it forward. */
+  /** When it is looked at again, epoch milliseconds; null: when it is brought forward. */
   dueAt: number | null;
   /** Columns of the log: of all records in one call the same ones. */
   outcome: Pick<PosEventRow, 'state'> & Partial<PosEventRow>;
-  /** Its try is to come, whatever its group comes to meanwhile; else it was worked on. */
+  /** Its attempt is still to come, whatever happens to its group; otherwise it was processed. */
   wokenBy?: 'retry';
 }
 
-/** A record of which a relative found out when it is to be looked at again. */
+/** A record whose next look was determined by a relative. */
 export interface RescheduledRecord {
   row: Pick<PosEventRow, 'id' | 'connection_id' | 'body'>;
   state: EventState;
-  /** Epoch milliseconds; null: when somebody brings it forward. */
+  /** Epoch milliseconds; null: when it is brought forward. */
   dueAt: number | null;
 }
 
@@ -75,9 +75,8 @@ const dueAtOf = ({ due_at: dueAt, owner }: OldRow): number => {
 };
 
 /**
- * The records of tills: their rows in the log, and with them the queue of those that are to be applied,
- * whose groups are connections. A record that waits for somebody is parked, one that failed has ended,
- * and one that is done is not in the queue. A change of both writes the log first.
+ * Records of tills: log rows and the queue of those to apply, grouped by connection. Waiting records are parked, failed
+ * ones ended, done ones not queued. Changes of both write the log first.
  */
 export class RecordStore implements WorkStore<LeasedRecord> {
   private readonly queue: Queue;
@@ -118,9 +117,8 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   }
 
   /**
-   * Writes what came of records, with their leases' end.
-   * @param gone leases of records that somebody has deleted from the log
-   * @throws LostLease if somebody else has one by now: `tx` has to roll back
+   * Writes the results of records and ends their leases; deletes leases of deleted records (`gone`).
+   * @throws LostLease if another process holds one by now: `tx` has to roll back
    */
   async settle(
     tx: Tx,
@@ -146,10 +144,9 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   }
 
   /**
-   * Makes records due now, but for those that failed: they wait for their owner. One that is under a
-   * lease too: its holder then fails to settle, and it is worked on again. The cause of waking stays with
-   * it until then, so that no process puts it to sleep meanwhile.
-   * @returns the ids that were brought forward
+   * Makes records due now, except failed ones, which wait for their owner. A leased one too: its holder fails to
+   * settle, and it is processed again. The cause is kept until then, so no process parks it meanwhile. Returns the ids
+   * moved.
    */
   async bringForward(tx: Tx, ids: readonly number[], by: WokenBy): Promise<number[]> {
     const now = this.now();
@@ -178,10 +175,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
     tx.onCommit(this.announce);
   }
 
-  /**
-   * Sets when records that nobody holds are looked at again. One that is due, or that something woke
-   * and nobody has worked on since, stays as it is.
-   */
+  /** Reschedules unleased records; those due already, or woken and not processed since, keep their place. */
   async reschedule(tx: Db, records: readonly RescheduledRecord[]): Promise<void> {
     const ids = records.map(({ row }) => Number(row.id));
     const found = await this.queue.find(tx, ids);

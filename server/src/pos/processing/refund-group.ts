@@ -196,13 +196,10 @@ export interface Touched {
   at: number;
 }
 
-/**
- * A record's sum of an item that is larger is no figure, so that no number of them is more than the
- * columns hold; totals do not hang on it.
- */
+/** Larger item sums of a record are not counted, so that columns cannot overflow; totals do not depend on it. */
 const LARGEST = 10n ** 18n;
 
-/** Some pieces for one price each; null: nobody knows of which item. */
+/** Some pieces at one unit price; null: their item is unknown. */
 type PricedPieces = Pick<ReturnedPieces, 'quantity' | 'unitPrice'> & { item: number | null };
 
 const figuresOf = (lines: readonly PricedPieces[]): Pick<Counted, 'pieces' | 'items'> => {
@@ -327,12 +324,10 @@ const settleRefund = (
 };
 
 /**
- * Records that are settled together: the sales of one id and the refunds that name it, on connections
- * that may know of each other, of one mode (rules/refunds.ts). Some of its members are in the batch that
- * is being applied; those that were processed before are *relatives* of these.
- *
- * Most refunds come alone, after their sale, and take of what it has left, of its goods and of its
- * money. Then no relative but the sale is read, and the thousandth costs what the tenth did.
+ * Records that are settled together: the sales of one id and the refunds that name it, of one mode, on connections of
+ * one group (rules/refunds.ts). *Relatives* are members that were processed in earlier batches. Most refunds come one
+ * by one after their sale, within what it has left. Then only the sale is read, and the thousandth costs what the tenth
+ * did.
  */
 export class RefundGroup {
   /** As far as they have to be looked at again. */
@@ -341,15 +336,15 @@ export class RefundGroup {
   readonly saleToPrice: number | null;
   /** Test mode counts for nothing. */
   private readonly isLive: boolean;
-  /** It has refunds alone, which were not counted yet. */
+  /** It has only refunds, which were not counted yet. */
   private readonly isNewMoney: boolean;
   /** The goods of the batch by itself; null if the relatives are settled with it. */
   private goods: SettledGoods | null = null;
   private money: PricedMembers | null = null;
 
   /**
-   * @param batch  its members in the batch, their lines resolved
-   * @param sales  those that were processed before, without their bodies; not needed if the batch has one
+   * @param batch its members in the batch, their lines resolved
+   * @param sales earlier ones, without bodies; not needed if the batch has one
    */
   constructor(
     readonly batch: readonly ProcessingContext[],
@@ -369,7 +364,7 @@ export class RefundGroup {
     return this.goods ? [] : this.relatives;
   }
 
-  /** For a batch of refunds alone. @returns which relatives have to be read */
+  /** For a batch of refunds only. @returns the relatives to read */
   plan(sale: ProcessingContext | undefined, withMoney: boolean): Reach {
     const reach = this.planGoods();
     if (!withMoney || reach === 'all') return reach;
@@ -501,9 +496,9 @@ const loadRelatives = async (
 };
 
 /**
- * The refund groups of the batch, with the relatives that have to be looked at again. The lines of the batch must be
- * resolved, and its connections and those of their groups locked: nobody else then adds to them.
- * @param withMoney  the groups are to be counted, too
+ * Refund groups of the batch, with the relatives to settle again. Requires resolved lines and locked connections with
+ * their groups, so that no other process adds to them.
+ * @param withMoney the groups are counted, too
  */
 export const loadRefundGroups = async (
   tx: Tx,
@@ -539,11 +534,7 @@ export const loadRefundGroups = async (
   return groups.map(([, group]) => group);
 };
 
-/**
- * Settles every group that has a refund: sets state, flags and waits of its refunds, writes down
- * what its sales have left, and returns what the ledger has to append.
- * @param preview  nothing is written down
- */
+/** Settles refunds, stores what their sales have left (unless `preview`), and returns the ledger lines to append. */
 export const settleGoods = async (
   tx: Tx,
   groups: readonly RefundGroup[],
@@ -571,10 +562,8 @@ export const settleGoods = async (
 };
 
 /**
- * Works out what the groups come to in money, in the transaction that processes them; sets `counted` of
- * those of the batch, and brings the sales figures and the rows of relatives up to date.
- * @returns the closings to compare again, and the ids of sales whose refunds have another cost than
- * before
+ * Counts the groups in money, in the processing transaction: sets `counted` in the batch, updates sales figures and
+ * relatives. Returns the closings to compare again, and the ids of sales whose refunds changed their cost.
  */
 export const countMoney = async (
   tx: Tx,

@@ -49,13 +49,12 @@ import {
 } from '../tables';
 
 /**
- * A record's lines are resolved, and the ledger gets the difference. The reason to process a record makes no difference (it
- * is new, a mapping was made, undone or corrected, an item or a location is known now, its connection is in another group):
- * `resolve` finds out the items and places of its lines, and `post` appends to the ledger the lines that it lacks, or has at
- * another place. The goods that refunds put back follow from their groups (refund-group.ts), in the same way.
+ * Record processing is a difference, whatever its cause (new record, changed mapping, known item, other group):
+ * `resolve` finds items and places of lines, `post` appends lines that the ledger lacks or has at another place.
+ * Returned goods follow from their groups in the same way (refund-group.ts).
  */
 
-/** For each line of a record where it is; null if nobody can say yet. */
+/** For each line of a record its place; null if it is unknown so far. */
 type Places = readonly (Place | null)[];
 
 export interface ProcessingContext {
@@ -67,7 +66,7 @@ export interface ProcessingContext {
   inBatch: boolean;
   /** For each line the item it was found to be. */
   items: (number | null)[];
-  /** Lines that their owner said to ignore. */
+  /** Lines that a mapping ignores. */
   ignored: number[];
   mapped: MappedLine[];
   /** The places of a sale's or an inventory message's lines in the ledger. */
@@ -141,7 +140,7 @@ export const openContext = (
 export const unknownLines = ({ record, items, ignored }: ProcessingContext): StockLine[] =>
   linesOf(record).filter((_line, index) => items[index] === null && !ignored.includes(index));
 
-/** Lines of a sale or count that are not in the ledger and are to be. */
+/** Lines of a sale or count that are missing from the ledger. */
 export const waitingLines = (work: ProcessingContext): number =>
   work.items.length - work.ignored.length - placesOf(work).filter((place) => place).length;
 
@@ -217,10 +216,7 @@ const resolveItems = (
 /** Products that stand for items in test mode, by the ids that stand for these. */
 export type Products = FoundItems['products'];
 
-/**
- * Finds out what the lines of records are of, and where, as far as that can be known now.
- * @param preview  as in test mode, no items are made of products
- */
+/** Resolves lines to items and places as far as known now. `preview`, as test mode, creates no items of products. */
 export const resolve = async (
   tx: Tx,
   app: App,
@@ -237,8 +233,7 @@ export const resolve = async (
     ...trials.map((work) => ({ work, lookup: tried.lookup })),
     ...live.map((work) => ({ work, lookup: adopted.lookup })),
   ];
-  // A record that is worked on again is asked about every line: an item that goes by the name now
-  // may have been made by a mapping.
+  // Reprocessed records look up every line: the item that has the name now may come from a mapping.
   const names = looked.flatMap(({ work, lookup }) =>
     unknownLines(work).filter((name) => work.row.processed_at !== null || lookup(name) === null)
   );
@@ -322,9 +317,7 @@ const queuedCounts = async (tx: Tx, except: readonly number[]): Promise<Accepted
     );
 };
 
-/**
- * Stocktakes whose lines were accepted or counted as something else than they are: they make no other count stale any more.
- */
+/** Withdraws stocktakes whose lines were accepted or counted as something else: they no longer make counts stale. */
 const withdrawMisplaced = async (tx: Tx, app: App, stocktakes: readonly ProcessingContext[]) => {
   const withdrawnIn = (mode: PosEventRow['mode']): AcceptedCount[] =>
     stocktakes.flatMap((work) => {
@@ -435,7 +428,7 @@ export const post = async (
       if (product) line.sku = product.sku;
     }
   }
-  // Only a count that was undone and another one change a level twice.
+  // Only an undone count and a new one change a level twice.
   return stocktakes.length > 0 ? mergeChanges(changes) : changes;
 };
 

@@ -1,8 +1,8 @@
 import { findInChunks } from '../../database/written-rows';
-import { debugEach, errorText } from '../../runtime/text';
+import { debugEach, logFailure } from '../../runtime/text';
 import { type ItemName, lookUpItems } from '../../stock/items';
 import { ITEMS_TABLE } from '../../stock/tables';
-import { comparing, markClosings } from '../closings';
+import { markClosings } from '../closings';
 import { groupOf, readConnections } from '../connections';
 import { connectionWait, digestsOfMappings, itemWaits } from '../mappings';
 import {
@@ -31,23 +31,15 @@ export const wakeWaiting = async (tx: Tx, app: App, digests: readonly string[], 
   tx.onCommit(() => debugEach(app.strapi, woken, wokenLine));
 };
 
-/**
- * Wakes now, so that it is committed with its cause, and once more after the commit: a record that
- * was being applied meanwhile may have begun to wait without either side seeing the other.
- */
+/** Wakes now, committed with the cause, and again after the commit, for records that began to wait concurrently. */
 export const twice = async <T>(tx: Tx, app: App, wake: (tx: Tx) => Promise<T>): Promise<T> => {
   const woken = await wake(tx);
-  tx.onCommit(() => {
-    app.detached(() =>
-      app.db.retrying(wake).catch((error: unknown) => {
-        app.log.error(`switchboard: waiting events were not woken: ${errorText(error)}`);
-      })
-    );
-  });
+  const failed = logFailure(app, 'waiting events were not woken');
+  tx.onCommit(() => void app.detached(() => app.db.retrying(wake).catch(failed)));
   return woken;
 };
 
-/** A connection's map or group is another one: its records and those of its group look again. */
+/** A connection's map or group has changed: its records and those of its group are looked at again. */
 export const wakeConnection = async (tx: Tx, app: App, id: number): Promise<void> => {
   const group = await groupOf(tx, id);
   const waits = [...group.keys()].map(connectionWait);
@@ -56,10 +48,7 @@ export const wakeConnection = async (tx: Tx, app: App, id: number): Promise<void
 
 type Regrouped = Pick<PosEventRow, 'id' | 'connection_id' | 'mode' | 'occurred_ms'>;
 
-/**
- * Refunds whose sale may be another one now that a connection left or joined a group: of the ids of
- * sales that it has in common with one of the others, on all of them.
- */
+/** Refunds, on all these connections, of sale ids that `connection` shares with one of the `others`. */
 const regroupedRefunds = async (db: Db, connection: number, others: readonly number[]) => {
   if (others.length === 0) return [];
   const digests: string[] = await db
@@ -80,10 +69,7 @@ const regroupedRefunds = async (db: Db, connection: number, others: readonly num
   return refunds.sort((a, b) => Number(a.id) - Number(b.id));
 };
 
-/**
- * A connection left or joined groups, so that refunds may belong to other sales: they are settled again, the rest of
- * sales is worked out then, and their closings are compared again. The connection's row is locked by the transaction.
- */
+/** Settles refunds again and compares closings after a connection, whose row is locked, changed groups. */
 export const regroup = async (
   tx: Tx,
   app: App,
@@ -109,7 +95,7 @@ export const regroup = async (
     mode,
     at: Number(at),
   }));
-  if (await markClosings(tx, app, touched)) tx.onCommit(() => comparing(app).wake());
+  await markClosings(tx, app, touched);
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */
@@ -128,10 +114,7 @@ const waitedForItems = async (tx: Tx, column: 'sku_digest' | 'gtin_digest'): Pro
     .distinct()
     .pluck('w.digest');
 
-/**
- * As `waitedForItems`, of mappings. One to an archived item holds for nobody; that of a location is waited
- * for by its connection.
- */
+/** As `waitedForItems`, for mappings; archived items do not count, and locations concern only their connection. */
 const waitedForMappings = async (tx: Tx): Promise<string[]> =>
   tx
     .table(`${POS_WAITS_TABLE} as w`)
@@ -152,10 +135,7 @@ const undoneAndDecided = async (tx: Tx): Promise<number[]> => {
   return ids.map(Number).sort((a, b) => a - b);
 };
 
-/**
- * Wakes events that wait for something that is known: the process that learnt it was killed between its commit and its
- * wake. So it is with what a mapping decided that was undone. For the start of a node and, now and then, by the clock.
- */
+/** Wakes events whose wake was lost because a process was killed. At the start of a node, and periodically. */
 export const wakeKnown = (app: App): Promise<void> =>
   app.db.retrying(async (tx) => {
     const items = [

@@ -54,10 +54,7 @@ const differencesOf = (
     })
   );
 
-/**
- * Compares a closing with the records of its range (docs/tills.md#closing-a-shift).
- * @param records  in the order of their times
- */
+/** Compares a closing with the records of its range, sorted by time (docs/tills.md#closing-a-shift). */
 export const compareClosing = (
   { totals, externalIds }: Pick<ClosingRecord, 'totals' | 'externalIds'>,
   records: readonly ClosedRecord[]

@@ -16,7 +16,7 @@ const randomText = (random: RandomSource, length: number): string => {
   return text;
 };
 
-/** A connection's public key for life, whatever its mode is: `pos_live_` and 142 random bits in base62. */
+/** A connection's permanent public key, independent of its mode: `pos_live_` and 142 random bits in base62. */
 export const generateKey = (random: RandomSource): string => `pos_live_${randomText(random, 24)}`;
 
 /** A connection's signing secret: `pos_secret_` and 256 random bits in base62. */

@@ -22,7 +22,7 @@ export interface Enclosed {
   body: Buffer;
 }
 
-/** The fields by which a body says which route it was signed for. A catalogue request needs none. */
+/** The fields by which a body shows its route. A catalogue request needs none. */
 const TELLING: Readonly<Record<string, readonly string[]>> = {
   ...REQUIRED_FIELDS,
   batch: ['records'],
@@ -31,8 +31,8 @@ const TELLING: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The signature is over time and body, not over the path, so a body that is complete for another
- * route must not pass here (docs/contract-pos.md#one-body-one-route).
+ * Refuses a body that is complete for another route: the signature does not cover the path
+ * (docs/contract-pos.md#one-body-one-route).
  */
 const refuseOtherRoute = (route: AskingKind, keys: readonly string[]): Refused | null => {
   const other = Object.entries(TELLING).find(
@@ -76,7 +76,7 @@ function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<R
 const memberOf = (members: readonly JsonPart[], wanted: string): JsonPart | undefined =>
   members.find(({ key }) => key === wanted);
 
-/** @param path  where the members stand: '' for the body itself, else with a dot at its end */
+/** @param path path of the members: '' for the body itself, otherwise with a dot at its end */
 const enclosedOf = (members: readonly JsonPart[], path: string): Read<Enclosed> => {
   const kind = memberOf(members, 'kind');
   const body = memberOf(members, 'body');
@@ -100,15 +100,12 @@ function* findRepeated(members: readonly JsonPart[]): Steps<Refused | null> {
     if (key === 'records') continue;
     const bytes = Buffer.from(text, 'utf8');
     const read = yield* strictJsonSteps(bytes, LIMITS.depth - 1, nodesWithin(LIMITS.bodyBytes));
-    if (!read.ok) return refuse(formatPath([key]), 'must be JSON without a key that stands twice');
+    if (!read.ok) return refuse(formatPath([key]), 'must be JSON without duplicate keys');
   }
   return null;
 }
 
-/**
- * Reads the body of `POST /batch` (docs/tills.md#batches): its records apart from each other, each as it was sent,
- * those that are none as what is wrong with them. A fault of the body around them refuses the whole. Never throws.
- */
+/** Parses a batch (docs/tills.md#offline-tills-and-batches) into records or their errors; the envelope's refuses all. */
 export function* batchSteps(bytes: Uint8Array): Steps<Read<Read<Enclosed>[]>> {
   const envelope = yield* envelopeSteps('batch', bytes);
   if (!envelope.ok) return envelope;
@@ -182,7 +179,7 @@ export function* catalogueSteps(bytes: Uint8Array): Steps<Read<CatalogueRequest>
   if (!fields.ok) return fields;
   const { cursor, limit = DEFAULT_ITEMS } = fields.value;
   if (cursor !== undefined && typeof cursor !== 'string') {
-    return refuse('cursor', 'must be the cursor of an answer, as it came, or be left out');
+    return refuse('cursor', 'must be the unchanged cursor of a previous answer, or be left out');
   }
   const isWhole = typeof limit === 'number' && Number.isInteger(limit);
   if (!isWhole || limit < 1 || limit > LIMITS.catalogueItems) {

@@ -57,10 +57,7 @@ const amountTest = (text: string): ((money: Money) => boolean) => {
   };
 };
 
-/**
- * A test of records by a text: part of an id (its own, or that of the sale it refunds), of an SKU, a
- * GTIN or what is said of the customer, whatever the case of letters; or the whole of an amount.
- */
+/** Matches records by part of an id (own or refunded), SKU, GTIN or customer, in any case; or by a complete amount. */
 export const recordMatcher = (search: string): ((record: Findable) => boolean) => {
   const wanted = search.toLowerCase();
   const isAmount = amountTest(search.replaceAll(' ', ''));

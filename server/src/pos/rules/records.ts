@@ -17,10 +17,7 @@ export type { AskingKind, ConnectionMode, EventKind, EventState, RecordKind, Sco
 /** The `schema` of a ping's answer. */
 export const SCHEMA_VERSION = 'v1';
 
-/**
- * The schema named when a body is refused (docs/contract-pos.md#versions). The schemas of records and of
- * a batch are published under `/schema`.
- */
+/** Schema named in refusals (docs/contract-pos.md#versions); those of records and batches are served at `/schema`. */
 export const schemaId = (kind: EventKind | AskingKind): string => `${kind}.${SCHEMA_VERSION}`;
 
 /** `absolute` is a stocktake count, `relative` an adjustment. */
@@ -28,8 +25,8 @@ export const INVENTORY_MODES = ['absolute', 'relative'] as const;
 export type InventoryMode = (typeof INVENTORY_MODES)[number];
 
 /**
- * The moves that a state may make. `applied` is not the end for a refund: if a second sale with the same
- * id comes, it waits for the owner; if its sale's connection leaves the group, it waits for its sale.
+ * Allowed transitions. `applied` is not final for a refund: if a second sale with the same id comes, it waits for the
+ * owner; if its sale's connection leaves the group, it waits for its sale.
  */
 const STATE_MOVES = {
   pending: ['applied', 'partially_applied', 'needs_mapping', 'held', 'simulated', 'failed'],
@@ -43,18 +40,14 @@ const STATE_MOVES = {
   differs: ['matched'],
 } as const satisfies Record<EventState, readonly EventState[]>;
 
-/**
- * The state of an event after what was found out about it: every writer of states asks here. A forbidden
- * change leaves it as it is: applied never becomes failed, simulated is final.
- */
+/** The next state, used by every writer; a forbidden change keeps it (applied never fails, simulated is final). */
 export const stateAfter = (from: EventState, to: EventState): EventState =>
   (STATE_MOVES[from] as readonly EventState[]).includes(to) ? to : from;
 
 /**
- * The state of an event once its lines were looked at (docs/tills.md#what-becomes-of-a-record).
- *
- * @param placed  lines that are in the ledger, those with effect 0 too
- * @param waiting  lines that wait for an item or a location
+ * The state of an event once its lines were resolved (docs/tills.md#how-a-record-is-processed).
+ * @param placed lines that are in the ledger, those with effect 0 too
+ * @param waiting lines that wait for an item or a location
  */
 export const stateOfLines = (
   mode: ConnectionMode,
@@ -94,10 +87,7 @@ export const EVENT_FLAGS = [
 ] as const;
 export type EventFlag = (typeof EVENT_FLAGS)[number];
 
-/**
- * Every error code a till can be answered, in the order in which the checks run, with its HTTP
- * status (docs/contract-pos.md#answers).
- */
+/** Error codes for tills, in the order of the checks, with HTTP status (docs/contract-pos.md#answers). */
 export const ERROR_STATUS = {
   not_ready: 503,
   unsupported_encoding: 415,
@@ -115,7 +105,7 @@ export const ERROR_STATUS = {
 export type ErrorCode = keyof typeof ERROR_STATUS;
 export const ERROR_CODES = Object.keys(ERROR_STATUS) as readonly ErrorCode[];
 
-/** Limits: docs/contract-pos.md#limits and docs/tills.md#records. */
+/** Limits: docs/limits.md#tills and docs/tills.md#records. */
 export const LIMITS = {
   /** Characters (code points) in an id, SKU, GTIN or location reference. */
   idLength: 128,
@@ -124,7 +114,7 @@ export const LIMITS = {
   counts: 1000,
   /** Nested objects and arrays, the body itself being the first. */
   depth: 16,
-  /** Bytes of the largest body for each value that a record may have; lines alone need ten. */
+  /** Bytes of the largest body per value of a record; lines by themselves need ten. */
   bytesANode: 5,
   /** Members of a body around records besides those that it is known by. */
   otherMembers: 20,
@@ -145,14 +135,11 @@ export const LIMITS = {
   /** How far ahead of its receipt an absolute count may be dated. */
   countAheadMs: 300_000,
   refundGraceMs: 86_400_000,
-  /**
-   * Largest quantity of a line. Smaller than the largest exact integer on purpose: a level is a sum
-   * of quantities, and a sum must stay exact, or the shelf would depend on the order of adding.
-   */
+  /** Largest quantity of a line; below the largest exact integer, because sums must stay exact as well. */
   quantity: 1_000_000_000,
 } as const;
 
-/** Values that a body of at most so many bytes may have, those that are its sender's own too. */
+/** Maximum number of values in a body of this many bytes, including the sender's own. */
 export const nodesWithin = (bytes: number): number => Math.ceil(bytes / LIMITS.bytesANode);
 
 /** The parts of every accepted record. Times are epoch milliseconds. */
@@ -161,7 +148,7 @@ export interface RecordBase {
   /** As sent. */
   occurredAt: string;
   occurredAtMs: number;
-  /** The time that it is ordered by: `occurredAtMs`, or the receipt where that lies ahead. */
+  /** The time that it is ordered by: `occurredAtMs`, or the receipt if that is earlier. */
   effectiveMs: number;
   /** `occurredAtMs` lay after the receipt. */
   clockAhead: boolean;
@@ -192,7 +179,7 @@ export interface RefundRecord extends RecordBase {
   saleExternalId: string;
   reason: string | null;
   restock: boolean;
-  /** ISO 4217, where it was sent; its sale's goes first. */
+  /** ISO 4217, if sent; its sale's takes precedence. */
   currency: string | null;
   /** The refunded amount, in minor units, if it was sent. */
   total: number | null;

@@ -18,13 +18,10 @@ import {
 } from './records';
 
 /**
- * Which sale a refund belongs to and what it puts back (docs/tills.md#refund), for a *group*:
- * all accepted sales with one `external_id`, and all accepted refunds that name it, on connections
- * that may know of each other (one connection, or the connections of one group), of one mode.
- *
- * The outcome follows from the group alone. Settling the whole group again whenever one of it
- * arrives, is mapped, or outlives its grace period is therefore all it takes to be independent of
- * the order of arrival. The ledger then appends the `differences` (stock/rules/postings).
+ * Which sale a refund belongs to and what it returns (docs/tills.md#refund), for a *group*: all accepted sales with one
+ * `external_id` and all refunds that name it, of one mode, on one connection or those of one group. The outcome depends
+ * on the group only, so settling it again on each change (arrival, mapping, end of grace period) makes it independent
+ * of order. The ledger appends the `differences` (stock/rules/postings).
  */
 
 export interface GroupSale {
@@ -36,10 +33,10 @@ export interface GroupSale {
 }
 
 export interface GroupRefund extends RefundToShare {
-  /** The connection's only location, for a refund that has to stand alone; null if it has several. */
+  /** The connection's only location, for a refund that is applied with no sale; null if it has several. */
   onlyLocation: LocationId | null;
   graceOver: boolean;
-  /** Its owner said not to wait for its sale. */
+  /** Its owner accepted it without its sale. */
   accepted: boolean;
 }
 
@@ -53,7 +50,7 @@ export type RefundOutcome = { id: number; shares: Share[] } & (
   | { status: 'standalone'; saleNeverSeen: true }
 );
 
-/** True once a refund has waited for its sale long enough (docs/contract-pos.md#limits). */
+/** True once a refund has waited for its sale long enough (docs/limits.md#tills). */
 export const graceIsOver = (receivedAtMs: number, nowMs: number, graceMs: number): boolean =>
   nowMs - receivedAtMs >= graceMs;
 
@@ -67,7 +64,7 @@ const settleWithoutSale = (refund: GroupRefund): RefundOutcome => {
   const { id, lines, destination, onlyLocation, graceOver, accepted } = refund;
   if (!graceOver && !accepted) return { id, status: 'held', saleNeverSeen: false, shares: [] };
   if (lines === null) {
-    // Nobody knows what came back; accepted, it moves nothing until its sale says.
+    // It is unknown what came back; accepted, it moves nothing until its sale arrives.
     return { id, status: accepted ? 'standalone' : 'held', saleNeverSeen: true, shares: [] };
   }
   const location = typeof destination === 'number' ? destination : null;
@@ -81,10 +78,7 @@ const settleWithoutSale = (refund: GroupRefund): RefundOutcome => {
   return { id, status: 'standalone', saleNeverSeen: true, shares };
 };
 
-/**
- * Settles a group, in whatever order it is given.
- * @returns an outcome for each refund, in the order given, and what the sales have left, by their ids
- */
+/** Settles a group, in any order; returns an outcome for each refund in the order given, and the sales' rest by id. */
 export const settleRefunds = (
   sales: readonly GroupSale[],
   refunds: readonly GroupRefund[]
@@ -113,9 +107,8 @@ export const settleRefunds = (
 
 /**
  * The state of a refund once its group was settled.
- *
- * @param unknownLines  lines whose item is not known; for a refund without lines, those of its sale.
- *   Shares without a location are counted here, not by the caller.
+ * @param unknownLines lines with an unknown item; for a refund without lines, those of its sale. Shares without a
+ * location are counted here, not by the caller.
  */
 export const stateOfRefund = (
   mode: ConnectionMode,
@@ -136,10 +129,7 @@ export const settledFlags = (outcome: RefundOutcome): EventFlag[] => {
   return outcome.saleNeverSeen ? ['sale_never_seen'] : [];
 };
 
-/**
- * The cost of refunds (docs/tills.md#what-a-refund-costs), for a group as above: the result follows from the sales and
- * refunds alone, never from the order in which they came, nor from which items are known. All money is in minor units.
- */
+/** The cost of refunds (docs/contract-pos.md#refund-amounts) by group, in minor units, in any order of arrival. */
 
 export type SoldMoney = Pick<GroupSale, 'id' | 'connection'> &
   Pick<SaleRecord, 'currency' | 'total' | 'lines'>;
@@ -183,7 +173,7 @@ const payable = (amount: bigint): bigint =>
   amount > BigInt(Number.MAX_SAFE_INTEGER) ? 0n : positive(amount);
 const smaller = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 
-/** Costs what it says, or what its lines say: nothing if these come to more than a `total` can be. */
+/** Its total, or the sum of its lines; nothing if that exceeds the largest `total`. */
 const priceWithoutSale = (refund: RefundToPrice): PricedRefund => {
   const lines = refund.lines ?? [];
   const isPriced = lines.every(({ unitPrice }) => unitPrice !== null);
@@ -202,10 +192,7 @@ const priceWithoutSale = (refund: RefundToPrice): PricedRefund => {
   };
 };
 
-/**
- * The money that refunds have left of a sale, as long as none of them made way for another: then the next
- * one costs the same in any order, and no other refund has to be looked at.
- */
+/** The money that refunds left of a sale, while none displaced another: the next then needs no look at the others. */
 export interface MoneyLeft {
   left: number[];
   rest: bigint;
@@ -290,10 +277,7 @@ class SaleMoney {
   }
 }
 
-/**
- * Prices refunds of a sale that come on top of others, in whatever order they stand among those.
- * @returns null if the others have to be looked at too
- */
+/** Prices refunds on top of others, in any order among them; null if the others must be priced again. */
 export const priceOnTop = (
   sale: SoldMoney,
   before: MoneyLeft,
@@ -310,7 +294,7 @@ export interface PricedGroup {
   left: Map<number, MoneyLeft | null>;
 }
 
-/** Prices the refunds of a group, in whatever order it is given. */
+/** Prices the refunds of a group, in any order. */
 export const priceRefunds = (
   sales: readonly SoldMoney[],
   refunds: readonly RefundToPrice[]

@@ -66,9 +66,9 @@ const locationRef = identifier(
 
 /** Rules for a body that a schema cannot express; part of each document's description. */
 const BEYOND_SCHEMA =
-  'What no schema can say is checked as well: the bytes are UTF-8 without a byte order mark and ' +
+  'Also checked, beyond this schema: the bytes are UTF-8 without a byte order mark and ' +
   `within the size that the site allows (${LIMITS.bodyBytes} bytes unless it says otherwise); no ` +
-  `key stands twice in one object; objects and lists are nested at most ${LIMITS.depth} deep; ` +
+  `key appears twice in one object; objects and lists are nested at most ${LIMITS.depth} deep; ` +
   'whole numbers are whole as they are written (5.0 is, 1.00000000000000000001 is not); ids are ' +
   'valid Unicode; the day and time of occurred_at exist in the calendar; external_id is used once ' +
   'by a connection.';
@@ -89,7 +89,7 @@ const lineItem: SchemaNode = {
       type: 'integer',
       minimum: 1,
       maximum: LIMITS.quantity,
-      description: 'How many; positive. What comes back is a refund, not a negative sale.',
+      description: 'How many; positive. Returned goods are a refund, not a negative sale.',
     },
     unit_price: moneyAmount('Recorded, not applied: the store owns the price.'),
   },
@@ -110,9 +110,9 @@ export const batchSchema: SchemaNode = {
   title: 'Batch',
   description:
     'Records that are sent together. Each body is judged by the schema of its kind and answered by ' +
-    'itself: an entry that does not fit is refused in its place and never refuses its neighbours. ' +
-    'What no schema can say is checked as well: the bytes are UTF-8 without a byte order mark, at ' +
-    `most ${LIMITS.batchBytes} in all; no key stands twice beside the records. Fields that are not ` +
+    'itself: an invalid entry is refused in its place, and other entries are not affected. ' +
+    'Also checked, beyond this schema: the bytes are UTF-8 without a byte order mark, at ' +
+    `most ${LIMITS.batchBytes} in all; no key appears twice next to the records. Fields that are not ` +
     'listed are accepted, but not all that another route needs.',
   type: 'object',
   required: ['records'],
@@ -174,10 +174,7 @@ const WITHDRAWN =
   'AFA ANG ATS AZM BEF BYR CSD CUC CYP DEM EEK ESP FIM FRF GHC GRD HRK IEP ITL LTL LUF LVL MGF ' +
   'MRO MTL MZM NLG PTE ROL SDD SIT SKK SLL SRG STD TMM TRL USS VEB VEF YUM ZMK ZWD ZWL ZWN ZWR';
 
-/**
- * Every currency code a sale may bear. A wrong refusal costs a shop its sale and a wrong acceptance only a remark in the log,
- * so withdrawn codes stay, and a code that is newer than this list is known as soon as the site's Node knows it.
- */
+/** Currency codes, withdrawn ones and those of the site's Node too: a wrong refusal loses a sale. */
 export const CURRENCY_CODES: readonly string[] = [
   ...new Set([
     ...IN_USE.split(' '),
@@ -200,24 +197,21 @@ export const REQUIRED_FIELDS = {
   closing: ['external_id', 'occurred_at', 'from', 'to', 'totals'],
 } as const satisfies Record<EventKind, readonly string[]>;
 
-/** The fields that a kind needs and another one does not: those that tell them apart. */
+/** The fields that a kind requires and another does not: they distinguish the kinds. */
 export const tellingFields = (kind: EventKind, other: RecordKind): string[] =>
   REQUIRED_FIELDS[other].filter(
     (field) => !(REQUIRED_FIELDS[kind] as readonly string[]).includes(field)
   );
 
 /**
- * The kinds that a body of this kind must not be complete for. A refund may tell all that a sale has, and
- * still be none: it names its sale, and a sale must not. None excludes closings, which came later: what
- * was a sale stays one, and a closing excludes the others.
+ * The kinds that a body of this kind must not be complete for. A refund may have everything of a sale and still be
+ * none: it names its sale, and a sale must not. No kind excludes closings, which came later; closings exclude all
+ * others.
  */
 export const excludedKinds = (kind: EventKind): RecordKind[] =>
   RECORD_KINDS.filter((other) => other !== kind && !(kind === 'refund' && other === 'sale'));
 
-/**
- * The signature is over time and body, not over the path, so a body must be valid at one route only:
- * what was signed for one would else pass at another. One `not` for each other kind.
- */
+/** A body must be valid at one route only, because the signature does not cover the path: one `not` per other kind. */
 const noOtherKind = (kind: EventKind): SchemaNode[] =>
   excludedKinds(kind).map((other) => ({
     not: {
@@ -252,18 +246,21 @@ const sums = (what: string, total: SchemaNode): SchemaNode => {
 
 const closingSchema = recordSchema('closing', {
   description:
-    'What a till believes of its shift: sums by currency, and the ids of its sales and refunds. The ' +
-    'answer says what the site has otherwise. Fields that are not listed are accepted and kept, but ' +
+    'The totals of a shift at the till: sums by currency, and the ids of its sales and refunds. The ' +
+    'answer lists differences from the site. Fields that are not listed are accepted and kept, but ' +
     'not all that another kind of record needs: the signature does not say which kind was meant. ' +
     `${BEYOND_SCHEMA} A body has at most ${LIMITS.batchBytes} bytes; to is later than from, ` +
-    'by 31 days and an hour at most, and no currency stands twice in totals.',
+    'by 31 days and an hour at most, and no currency appears twice in totals.',
   properties: {
     from: {
       ...occurredAt,
       description: 'The beginning of the shift; records of then belong to it.',
     },
     to: { ...occurredAt, description: 'The end of the shift; records of then belong to the next.' },
-    location_ref: { ...locationRef, description: 'Where the till stands; kept with the closing.' },
+    location_ref: {
+      ...locationRef,
+      description: 'The location of the till; kept with the closing.',
+    },
     totals: {
       type: 'array',
       maxItems: LIMITS.closingCurrencies,
@@ -273,9 +270,9 @@ const closingSchema = recordSchema('closing', {
         required: ['currency', 'sales', 'refunds'],
         properties: {
           currency,
-          sales: sums('sales', moneyAmount('What was sold.')),
+          sales: sums('sales', moneyAmount('The total of the sales.')),
           refunds: sums('refunds', {
-            ...moneyAmount('What was paid back; positive.'),
+            ...moneyAmount('The total paid back; positive.'),
             minimum: 0,
           }),
         },
@@ -308,7 +305,7 @@ const inventorySchema = recordSchema('inventory', {
     'A stocktake count (absolute) or an adjustment such as breakage or a delivery (relative). ' +
     'Fields that are not listed are accepted and kept, but not all that another kind of record ' +
     `needs: the signature does not say which kind was meant. ${BEYOND_SCHEMA} In an absolute body ` +
-    'no sku stands twice in counts, and occurred_at is at most 5 minutes ahead of its receipt. ' +
+    'no sku appears twice in counts, and occurred_at is at most 5 minutes ahead of its receipt. ' +
     'location_ref is needed if the connection maps more than one location.',
   properties: {
     location_ref: locationRef,
@@ -382,7 +379,7 @@ const refundSchema = recordSchema('refund', {
     location_ref: {
       ...locationRef,
       description:
-        'Where the goods came back, as the connection maps it. Default: where the sale was.',
+        'The location of the return, as the connection maps it. Default: the location of the sale.',
     },
     reason: freeText('Why, in free words.'),
     restock: {
@@ -390,7 +387,7 @@ const refundSchema = recordSchema('refund', {
       default: true,
       description: 'false for damaged goods that do not go back on the shelf.',
     },
-    line_items: lineItems('What came back. Left out: everything the sale still has.'),
+    line_items: lineItems('The returned lines. Left out: everything the sale still has.'),
   },
   $defs: { line_item: lineItem },
   examples: [
@@ -418,11 +415,11 @@ const saleSchema = recordSchema('sale', {
   properties: {
     location_ref: locationRef,
     currency,
-    total: moneyAmount('What the customer paid.'),
-    line_items: lineItems('What was sold. An item may stand in several lines; they are added up.'),
+    total: moneyAmount('The total that the customer paid.'),
+    line_items: lineItems('The sold lines. An item may have several lines; they are added up.'),
     customer: {
       type: 'object',
-      description: 'Who bought, if known. Used only to attach the order.',
+      description: 'The customer, if known. Used only to attach the order.',
     },
     meta: { type: 'object', description: 'Anything else; stored verbatim and shown in the log.' },
   },

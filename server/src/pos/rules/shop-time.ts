@@ -9,7 +9,7 @@ const FORM = /^\d{4}-\d{2}-\d{2}$/;
 const midnight = (day: string): number => Date.parse(`${day}T00:00:00Z`);
 const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
-/** True if a text is a day of the calendar, `YYYY-MM-DD`, after which there is another one of four digits. */
+/** True if a text is a calendar day, `YYYY-MM-DD`, before the last one with a four-digit year. */
 export const isDay = (text: string): boolean => {
   const at = FORM.test(text) ? midnight(text) : Number.NaN;
   return !Number.isNaN(at) && dayOf(at) === text && FORM.test(dayAfter(text));
@@ -29,7 +29,7 @@ const offsetAt = (zone: string, at: number): number => {
     formats.get(zone) ??
     new Intl.DateTimeFormat('en-US', { timeZone: zone, timeZoneName: 'longOffset' });
   formats.set(zone, format);
-  // For UTC some versions of Node write `GMT` alone.
+  // For UTC some versions of Node write only `GMT`.
   const [, sign, hours = 0, minutes = 0, seconds = 0] = OFFSET.exec(format.format(at)) ?? [];
   const ahead = (Number(hours) * 60 + Number(minutes)) * 60_000 + Number(seconds) * 1000;
   return sign === '+' ? ahead : -ahead;
@@ -40,10 +40,7 @@ export const dayInZone = (at: number, zone: string): string => dayOf(at + offset
 
 export const dayAfter = (day: string): string => dayOf(midnight(day) + DAY_MS);
 
-/**
- * The first quarter hour of UTC that belongs to a day of a time zone, epoch milliseconds; where midnight is
- * skipped, the one after it.
- */
+/** The first UTC quarter hour of a day in a zone, epoch milliseconds; the next one if midnight is skipped. */
 export const beginningOf = (day: string, zone: string): number => {
   let before = midnight(day) - LARGEST_OFFSET_MS;
   let within = midnight(day) + LARGEST_OFFSET_MS;
@@ -125,9 +122,8 @@ export const isOpenAt = (hours: readonly OpenHours[], zone: string, at: number):
 };
 
 /**
- * Minutes, with fractions, that lie in open hours between two instants (epoch milliseconds): those at which the shop's
- * clock shows a time within them. So an hour that clocks skip is none, and one that they show twice is two.
- * @param enough  counting may stop once there are more than so many
+ * Minutes (fractional) within open hours between two instants in epoch milliseconds, by the shop's clock: a skipped
+ * hour does not count, a repeated one counts twice. `enough`: counting may stop beyond it.
  */
 export const openMinutesBetween = (
   hours: readonly OpenHours[],

@@ -15,10 +15,7 @@ const quote = (key: string): string => {
   return JSON.stringify(shown.length < key.length ? `${shown}…` : shown);
 };
 
-/**
- * Names a value as messages to senders do: `line_items[0].sku`; odd keys in brackets,
- * `meta["two words"]`; the body itself is `body`.
- */
+/** Formats a path for messages: `line_items[0].sku`, odd keys as `meta["two words"]`, the body itself as `body`. */
 export const formatPath = (path: JsonPath): string => {
   if (path.length === 0) return 'body';
   return path
@@ -78,10 +75,7 @@ const endOfMatch = (pattern: RegExp, text: string, at: number): number => {
   return pattern.test(text) ? pattern.lastIndex : -1;
 };
 
-/**
- * True if a literal is a whole number as written, before any rounding: `5.0` and `1e3` are. Counts from
- * the end: a pattern for zeros at the end would start over at each zero of a long literal.
- */
+/** True if a literal is whole before rounding (`5.0`, `1e3`). No regular expression: many zeros would be quadratic. */
 const isWholeLiteral = (whole: string, fraction: string, exponent: number): boolean => {
   const digits = whole + fraction;
   let significant = digits.length;
@@ -116,10 +110,7 @@ interface Open {
   part: JsonPart | null;
 }
 
-/**
- * Looks a text through before `JSON.parse` reads it, which takes the last of two equal keys, rounds
- * numbers silently, has no limit of depth and cannot stop on its way. It does not recurse.
- */
+/** Scans text before `JSON.parse`, which accepts duplicate keys, rounds, and has no depth limit and no pause. */
 class JsonScanner {
   /** Fields whose number is whole only because it was rounded. */
   readonly roundedToInteger = new Set<string>();
@@ -135,11 +126,7 @@ class JsonScanner {
     private readonly rules: ScanRules
   ) {}
 
-  /**
-   * Looks at so many values more.
-   * @returns whether that was the end of the text
-   * @throws JsonFault
-   */
+  /** Scans so many more values; true at the end of the text. Throws JsonFault. */
   scan(most: number): boolean {
     for (let count = 0; count < most; count += 1) {
       // The first value of the opened object or list comes next.
@@ -309,8 +296,8 @@ type StrictJson =
       ok: true;
       value: JsonValue;
       /**
-       * Fields whose number was written with a fraction that a double cannot hold, such as `1.00000000000000000001`:
-       * they read as whole numbers and are none. The record's own fields only; deeper ones are the sender's business.
+       * Fields whose fraction a double cannot hold (`1.00000000000000000001`): they read as whole numbers but are not.
+       * Only the record's own fields; deeper ones do not matter here.
        */
       roundedToInteger: ReadonlySet<string>;
     }
@@ -345,10 +332,10 @@ function* scanSteps(text: string, rules: ScanRules): Steps<Read<JsonScanner>> {
 const plainZeros = (_key: string, value: JsonValue): JsonValue => (value === 0 ? 0 : value);
 
 /**
- * Reads a body's raw bytes as JSON (RFC 8259), step by step: strict UTF-8 without a byte order mark, no key twice in
- * one object however it is escaped. `-0` reads as 0. A key `__proto__` becomes an ordinary own property. Never throws.
- * @param depth  how deeply it may be nested; the body is the first level
- * @param nodes  how many values it may have
+ * Parses raw bytes as JSON (RFC 8259), stepwise: strict UTF-8 without byte order mark, no duplicate keys however
+ * escaped. `-0` reads as 0, `__proto__` becomes an own property. Never throws.
+ * @param depth maximum nesting; the body is the first level
+ * @param nodes maximum number of values
  */
 export function* strictJsonSteps(
   bytes: Uint8Array,
@@ -365,9 +352,8 @@ export function* strictJsonSteps(
 }
 
 /**
- * Finds where the values of a JSON text stand, so that a part of it can be kept exactly as it was
- * sent. How deeply a part is nested, and what its keys are, is judged when the part is read.
- * @param most  how many parts of a value are outlined, on each level; those of further levels are not
+ * Finds the positions of a JSON text's values, to keep parts exactly as sent; depth and keys are checked later.
+ * @param most how many parts are outlined per level; none on further levels
  * @returns null if the text is no JSON
  */
 export function* outlineSteps(text: string, most: readonly number[]): Steps<JsonPart | null> {

@@ -116,7 +116,7 @@ const describeOtherKind = (kind: EventKind, { schema }: ErrorObject): BodyIssue 
 
 /** Says which field breaks which rule. Values of the sender are never repeated: they may be personal. */
 const describeSchemaErrors = (kind: EventKind, errors: readonly ErrorObject[]): BodyIssue => {
-  // A failed `anyOf` reports its branches first, and itself, which says it best, last.
+  // A failed `anyOf` reports its branches first and itself last, which is the best message.
   const error = errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0];
   if (!error) return { field: 'body', message: 'body is not valid' };
   const otherKind = error.keyword === 'not' ? describeOtherKind(kind, error) : null;
@@ -297,10 +297,10 @@ export function* recordSteps<K extends EventKind>(
 }
 
 /**
- * Reads a body's raw bytes as a record: strict JSON, then the published schema, then the rules no schema can state (a
- * real calendar day, valid Unicode in ids, an item once in a count, a count at most 5 minutes ahead). A refusal is a
- * 400 `schema_invalid` whose `message` names field and rule. Never throws. docs/contract-pos.md#answers.
- * @param receivedAtMs  when the request arrived, epoch milliseconds
+ * Reads raw bytes as a record: strict JSON, the published schema, then rules beyond schemas (real calendar day, valid
+ * Unicode in ids, unique items in a count, a count at most 5 minutes ahead). A refusal is a 400 `schema_invalid` whose
+ * `message` names field and rule. Never throws. docs/contract-pos.md#answers
+ * @param receivedAtMs when the request arrived, epoch milliseconds
  */
 export const readRecord = <K extends EventKind>(
   kind: K,
@@ -309,9 +309,8 @@ export const readRecord = <K extends EventKind>(
 ): Read<RecordOf<K>> => inOneGo(recordSteps(kind, body, receivedAtMs, Infinity));
 
 /**
- * A sale or an inventory message must say where, if the connection maps more than one location. Checked
- * after duplicates are recognised: a change of the mapping must not turn one into a 400.
- * @returns null if the record may pass
+ * A sale or inventory must name its location if the connection maps several. Checked after duplicates, which a mapping
+ * change must not turn into a 400. Null: it passes.
  */
 export const checkLocationRef = (record: PosRecord, mappedLocations: number): BodyIssue | null => {
   if (record.kind === 'refund' || mappedLocations < 2 || record.locationRef !== null) return null;

@@ -34,11 +34,7 @@ export const isWrongType = (error: unknown): boolean => /\bWRONGTYPE\b/.test(err
 
 type MistypedKey = Record<'key' | 'type', string>;
 
-/**
- * Keys of queues that hold something of another type than BullMQ keeps there: somebody else wrote them.
- * Redis refuses each ticket that touches one.
- * @param queues their names on Redis
- */
+/** Keys of these `queues` on Redis of another type than BullMQ's: Redis refuses each ticket that touches one. */
 export const findMistyped = async (
   redis: Pick<Redis, 'scan' | 'type'>,
   prefix: string,

@@ -28,7 +28,7 @@ interface GroupTurnsOptions {
   handler: Pick<GroupHandler, 'now' | 'turns'>;
   taker: Pick<GroupHandler, 'takeTurn'>;
   ask(ticket: Ticket): void;
-  /** Looks for due groups, so many milliseconds from now. */
+  /** Looks for due groups after this many milliseconds. */
   look(afterMs: number): void;
   logFault(what: string, error: unknown): void;
 }
@@ -51,7 +51,7 @@ interface Turn {
 
 interface GroupState {
   turn?: Turn;
-  /** Somebody asked for the group during its turn, when no ticket of it could be written. */
+  /** The group was announced during its turn, when its ticket could not be written. */
   again: boolean;
   /** It is to have a turn at a later time. */
   rest?: { slot: number; timer: NodeJS.Timeout };
@@ -61,10 +61,7 @@ interface GroupState {
   ticketAt: number;
 }
 
-/**
- * The turns that groups of one kind have on this node. Times wait in this process and never in Redis:
- * a ticket that waits there goes by the clock of the node that wrote it.
- */
+/** The turns of a kind's groups on this node. Times wait here: a ticket that waits on Redis uses its writer's clock. */
 export class GroupTurns {
   private readonly groups = new Map<number, GroupState>();
   private readonly running = new Set<Promise<void>>();
@@ -82,10 +79,7 @@ export class GroupTurns {
     else this.options.ask({ group, slot: 0 });
   }
 
-  /**
-   * A look has found that a group is due.
-   * @returns whether it depends on its ticket: it has no turn here, and waits for none
-   */
+  /** Notes that a group is due; true if it depends on its ticket: it has no turn here and waits for none. */
   found(group: number): boolean {
     const state = this.stateOf(group);
     if (state.turn || state.rest) return false;
@@ -101,7 +95,7 @@ export class GroupTurns {
     return true;
   }
 
-  /** Gives a group its turn without a ticket, once fewer groups have one than may: nobody gives tickets out. */
+  /** Gives a group its turn without a ticket, once fewer groups than the maximum have one. Used while Redis is down. */
   begin(group: number): void {
     this.queued.add(group);
     this.startNext();
@@ -115,7 +109,7 @@ export class GroupTurns {
     else await this.start(ticket, state);
   }
 
-  /** The ticket is gone from Redis: only now can another one of its id be written. */
+  /** The ticket is gone from Redis: a ticket with its id can be written only now. */
   gone({ group, slot }: Ticket): void {
     const state = this.groups.get(group);
     if (state?.turn?.slot === slot) this.endTurn(group, state);
@@ -227,10 +221,7 @@ export class GroupTurns {
   }
 }
 
-/**
- * Loads the packages, which a site installs only for this engine.
- * @throws Error that says what to install; the host then refuses to boot.
- */
+/** Loads this engine's optional packages; throws an Error that says what to install, which stops the boot. */
 export const loadBullmq = async () => {
   const names = ['bullmq', 'ioredis'] as const;
   const [bullmq, ioredis] = await loadOptional('scheduler.engine is "bullmq"', names);
@@ -244,18 +235,15 @@ export type BullmqPackages = Awaited<ReturnType<typeof loadBullmq>>;
 type LinkLog = Record<'warn' | 'info', (message: string) => void>;
 
 const CONNECT_TIMEOUT_MS = 2000;
-/** A command that takes longer says that Redis hangs. */
+/** Redis counts as hanging if a command takes longer. */
 const COMMAND_TIMEOUT_MS = 2000;
 const PROBE_EVERY_MS = 1000;
-/** A process that does not know by then if Redis is there goes on without it for now. */
+/** A process that cannot tell by then if Redis is up continues without it. */
 const KNOWN_AFTER_MS = 3000;
 /** The wait is counted in steps: a process that is busy while it boots reads late what Redis answered. */
 const STEP_MS = 100;
 
-/**
- * Connects to Redis and watches it. Says once that it is away and once that it is back, however long
- * that takes; nothing else is said of its connections.
- */
+/** Connects to Redis and watches it. Logs a loss and a recovery once each, however long it takes, and nothing else. */
 export class RedisLink {
   /** For what must not wait: while Redis is away, each command fails at once. */
   readonly commands: Redis;
@@ -270,7 +258,7 @@ export class RedisLink {
   private reason: unknown = new Error('no answer');
   private probe: NodeJS.Timeout | undefined;
 
-  /** @param redis a `redis://` URL or connection options, docs/operations.md#redis */
+  /** @param redis a `redis://` URL or connection options, docs/several-nodes.md#redis */
   constructor(
     { Redis: Client }: Pick<BullmqPackages, 'Redis'>,
     redis: string | RedisOptions,
@@ -310,7 +298,7 @@ export class RedisLink {
     return this.state === 'there';
   }
 
-  /** To be told what Redis refused, although the connection to it may stand. */
+  /** Called when Redis refuses something, even while it is connected. */
   refused(error: unknown): void {
     if (!this.isThere()) return;
     this.reason = error;
@@ -344,7 +332,7 @@ export class RedisLink {
     this.state = next;
     if (next === 'away') {
       this.log.warn(
-        `switchboard: Redis at ${this.where} is away (${errorText(this.reason)}). This process goes on with the embedded scheduler until it is back.`
+        `switchboard: Redis at ${this.where} is unreachable (${errorText(this.reason)}). This process continues with the embedded scheduler until Redis is back.`
       );
     } else if (!isFirst) {
       this.log.info(
@@ -354,7 +342,7 @@ export class RedisLink {
     for (const listener of this.listeners) listener();
   }
 
-  /** A connection that stands says little: Redis may be full, or only be read from. */
+  /** An open connection proves little: Redis may be full or read-only. */
   private async tryOut(): Promise<void> {
     clearTimeout(this.probe);
     if (this.closed) return;
@@ -379,7 +367,7 @@ interface BullmqSchedulerOptions {
   redis: string | RedisOptions;
   /** Every key in Redis begins with it. */
   prefix: string;
-  /** Tells this database's tickets from those of another one on the same Redis. */
+  /** Distinguishes this database's tickets from others on the same Redis. */
   site(): string;
   log: WorkerLog & LinkLog;
   /** Gives a look an asynchronous context of its own, outside of what announced it. */
@@ -390,11 +378,11 @@ interface BullmqSchedulerOptions {
 const LOCK_MS = 5000;
 const STALLED_EVERY_MS = 2500;
 const RETRY_MS = 500;
-/** BullMQ keeps a stream of what happens to tickets, which nobody here reads. */
+/** BullMQ keeps a stream of ticket events, which is not used here. */
 const EVENTS_KEPT = 100;
 /** Tickets that are handed on again and again are no failure of anybody's. */
 const NEVER_TOO_OFTEN = 1_000_000;
-/** How often it is said that a queue is paused, that a ticket was left over, or that a key was misused. */
+/** How often the log repeats that a queue is paused, a ticket was left over, or a key was misused. */
 const WARN_EVERY_MS = 600_000;
 /** Keys that hold something else are looked for no more often than this. */
 const REPAIR_EVERY_MS = 1000;
@@ -412,7 +400,7 @@ class TicketedWork {
   readonly queue: Queue;
   readonly tickets: Tickets;
   private readonly leftOver: LeftOverTickets;
-  /** Null: this node does not work on it, or not any more. */
+  /** Null: this node does not work on it, or no longer. */
   private served: Served | null = null;
   /** True if the queue was paused at the last look. */
   private paused = false;
@@ -420,7 +408,7 @@ class TicketedWork {
   private repairedAt = Number.NEGATIVE_INFINITY;
   /** True if there was nothing to remove then. */
   private isUnrepaired = false;
-  /** When each thing was said last, on a clock that only goes forward. */
+  /** When each message was logged last, by a monotonic clock. */
   private readonly saidAt = new Map<string, number>();
 
   constructor(
@@ -508,7 +496,7 @@ class TicketedWork {
     this.served = served;
     const useRedis = (): void => {
       if (this.served !== served) return;
-      // In a context of its own: what takes tickets goes on for as long as the process.
+      // In a context of its own, because the worker of tickets runs as long as the process.
       if (link.isThere()) served.worker ??= detached(() => this.createWorker(served));
       turns.allGone();
       loop.announce(handler.now());
@@ -522,7 +510,7 @@ class TicketedWork {
     const { loop, turns, worker } = this.served;
     await worker?.pause(true);
     await Promise.all([loop.stop(), turns.stop()]);
-    // A Redis that is away keeps nobody from ending.
+    // An unreachable Redis does not delay the end of the process.
     await stopWithin(STOP_MARGIN_MS, Promise.resolve(worker?.close(!this.link.isThere())));
     turns.allGone();
     // Work that is announced from now on is for other nodes.
@@ -537,10 +525,7 @@ class TicketedWork {
     this.options.log.warn(`${this.kind}: ${message}`);
   }
 
-  /**
-   * Removes from the queue's keys what somebody else wrote there, which keeps tickets from being written.
-   * @returns whether there was anything
-   */
+  /** Removes foreign values from the queue's keys, which prevent tickets; true if there were any. */
   private async repair(cause: unknown): Promise<boolean> {
     const { kind, link, logFault } = this;
     const { prefix } = this.options;
@@ -549,14 +534,14 @@ class TicketedWork {
     this.repairedAt = now;
     try {
       const removed = await removeMistyped(link.commands, prefix, this.queue.name);
-      // Another node may have removed it; one that stays says so again.
+      // Another node may have removed it; if it stays, it is reported again.
       if (removed.length === 0 && this.isUnrepaired)
         logFault(`${kind}: a ticket could not be written or given out`, cause);
       this.isUnrepaired = removed.length === 0;
       if (this.isUnrepaired) return false;
       this.warn(
         'mistyped',
-        `on Redis something else was written to ${describeMistyped(removed)}, so no ticket of this queue could be written or given out. It was removed, and this process did the work from the database meanwhile. Let no other program, and nobody by hand, write keys that begin with "${prefix}:".`
+        `another program wrote to ${describeMistyped(removed)} on Redis, so no ticket of this queue could be written or read. The keys were removed, and this process worked from the database. Let no other program and no user write keys that begin with "${prefix}:".`
       );
       this.served?.turns.allGone();
       this.served?.loop.announce(this.served.handler.now());
@@ -567,7 +552,7 @@ class TicketedWork {
     }
   }
 
-  /** Redis may not have taken tickets: a node that works on their groups does so now, another one asks again. */
+  /** Redis may have refused tickets: a node that serves their groups works on them now, others write them again. */
   private async refused(error: unknown, failed: readonly Ticket[] = []): Promise<void> {
     if (!isWrongType(error)) {
       this.link.refused(error);
@@ -585,7 +570,7 @@ class TicketedWork {
         const key = await leftOver.remove(group);
         this.warn(
           'left over',
-          `the ticket ${key} was left over on Redis, so nobody was told of the work that it stands for. It was removed, and this process does that work now. Delete no single keys in a dashboard, and set maxmemory-policy to noeviction, so that Redis deletes none.`
+          `the ticket ${key} was left over on Redis, so its work was not started. The ticket was removed, and this process does the work now. Do not delete single keys in a dashboard, and set maxmemory-policy to noeviction.`
         );
         turns.begin(group);
       }
@@ -635,10 +620,9 @@ class TicketedWork {
 }
 
 /**
- * The engine that nodes share over Redis. A ticket there says which group should have a turn, and
- * whichever node is free takes it. Only the database knows which rows are due: each node looks for them
- * with the loop of the embedded engine, which writes tickets while Redis is there and works on the groups
- * itself while it is away. So no node leads, and a ticket that is lost or doubled costs time.
+ * The engine for nodes that share Redis. A ticket names a group that should have a turn, and any free node takes it.
+ * Only the database knows due rows: each node's embedded loop looks for them, writes tickets while Redis is up, and
+ * works on the groups itself while it is down. No node leads, and a lost or doubled ticket only costs time.
  */
 export const createBullmqScheduler = (options: BullmqSchedulerOptions): Scheduler => {
   const { packages, redis, prefix, log } = options;

@@ -14,23 +14,23 @@ const CLAIMS_AT_ONCE = 16;
 /** The least that a turn's first claim asks for: it cannot know whether there is more. */
 const FIRST_CLAIM = 2;
 /**
- * The least time between a claim of this node and the next one of a turn that has claimed before, unless
- * half of its slots are free: a claim is a transaction, so slots that empty one by one are filled together.
+ * Minimum interval between claims of one turn on this node, unless half of its slots are free: a claim is a
+ * transaction, so slots that empty one by one are refilled together.
  */
 const GATHER_MS = 10;
 /** If claims take longer than that, twice as much passes as the last one took, up to this. */
 const LONGEST_GATHER_MS = 50;
 /** So much of a node is filled with rows that are claimed ahead; what is left is for other groups. */
 const FILLED_AHEAD = 0.75;
-/** When a group is looked at again whose cap other nodes have used up: none of them says when it may go on. */
+/** The next look at a group whose cap other nodes use up: they do not announce when slots are free. */
 const REST_MS = 250;
 /** The rest if this node used up the cap, which announces its next free slot. */
 const OWN_REST_MS = 2000;
 
 /**
- * A slot worker's turn of a group: it claims rows for free slots, and again when some have emptied. Leased rows count
- * towards the group's cap on all nodes, so it claims ahead only while no other node holds any of the group, and only if
- * its rows are quick: with slower ones there is time to claim, and other nodes should get some.
+ * A slot worker's turn of a group: claims rows for free slots, repeatedly. Leased rows count towards the group's cap on
+ * all nodes, so it claims ahead only if no other node holds any of the group and its rows are quick; slow rows leave
+ * time to claim, and should be shared with other nodes.
  */
 export class SlotTurns {
   /** Groups that have a turn now, each with what wakes it; `isOff`: its rows are not to be worked on. */
@@ -76,7 +76,7 @@ export class SlotTurns {
         }
         if (!isFull && this.slotsFor(group) === 0) turn.share();
         if (!isFull) continue;
-        // A busy node leaves the group to others at once; a group at its cap is for nobody now.
+        // A busy node leaves the group to others at once; a group at its cap has no work for any node.
         if (this.isNodeBusy()) {
           if (!(await this.node.since(seen.node, NODE_WAIT_MS))) return store.now();
         } else if (!(await own.signal.since(seen.group, SLOT_WAIT_MS))) {
@@ -130,7 +130,7 @@ export class SlotTurns {
     return Math.min(this.slotsFor(group), isFirst ? Math.max(FIRST_CLAIM, share) : CLAIM_AT_ONCE);
   }
 
-  /** How many to claim where nobody else holds any, with some that wait for a slot. */
+  /** How many to claim if no other node holds any, including some that wait for a slot. */
   private roomAhead(group: number): number {
     const { options, slots } = this.worker;
     if (!this.mayClaim() || options.limitsOf?.(group).separate || !slots.isQuick(group)) return 0;
@@ -138,7 +138,7 @@ export class SlotTurns {
     return Math.max(0, Math.min(CLAIM_AT_ONCE, slots.roomFor(group, this.reserved), left));
   }
 
-  /** @returns whether nothing more of the group is due, it is at its cap, and nobody else held any of it */
+  /** @returns whether nothing more is due, the group is at its cap, and whether no other node held any of it */
   private async claim(group: number, room: number, ahead: number) {
     const { concurrencyPerGroup, store } = this.worker.options;
     const requested = Math.max(room, ahead);

@@ -2,10 +2,7 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { asPart } from './mistyped-keys';
 
-/**
- * A ticket says that a group should have a turn, and no more: no row, no payload, nothing that would
- * be lost with it. A group that several nodes work on has a ticket for each of its slots.
- */
+/** Says that a group should have a turn, for each slot if nodes share it. It holds no row that could be lost. */
 export interface Ticket {
   /** `ANY_GROUP`: its holder looks for groups that are due. */
   group: number;
@@ -26,10 +23,7 @@ export const readTicketId = (id: string | undefined): Ticket | null => {
   return group === undefined ? null : { group: Number(group), slot: Number(slot) };
 };
 
-/**
- * Writes tickets of one kind, those that were asked for at the same moment together. A ticket that is
- * there already, waiting or in somebody's hands, stays the only one.
- */
+/** Writes tickets of one kind, concurrent requests together. A ticket that waits or is taken is not duplicated. */
 export class Tickets {
   private wanted = new Map<string, Ticket>();
 
@@ -67,7 +61,7 @@ export class Tickets {
   }
 }
 
-/** For so long a ticket lies there that nobody is given, until it counts as left over; milliseconds. */
+/** A ticket that no node takes for this long counts as left over; milliseconds. */
 export const LEFT_OVER_MS = 3000;
 /** Looks for due groups follow one another quickly; tickets are looked at no more often than this. */
 const EVERY_MS = 1000;
@@ -77,7 +71,7 @@ const LOOKED_AT_ONCE = 200;
 /** States of a ticket that is given to a node in its turn. */
 const IN_LINE: ReadonlySet<string> = new Set(['waiting', 'prioritized']);
 
-/** Finds tickets that are neither given to anybody nor gone, whatever left them there. */
+/** Finds tickets that no node gets and that still exist. */
 export class LeftOverTickets {
   /** Unlocked tickets by group, and when each was first seen, on a clock that only goes forward. */
   private seen = new Map<number, { since: number; ticket: string }>();
@@ -90,9 +84,9 @@ export class LeftOverTickets {
   ) {}
 
   /**
-   * Groups, among some that are due and have no turn here, whose ticket no node gets: BullMQ writes no
-   * second one while its key is there. A node that dies leaves its tickets for a shorter time than that.
-   * A ticket that waits in its queue is given to the next free worker, be that in a minute.
+   * Due groups, without a turn here, whose ticket no node gets: BullMQ writes no second one while its key exists.
+   * Tickets of a crashed node are freed within `LEFT_OVER_MS`. A waiting ticket is not lost: the next free worker gets
+   * it.
    */
   async among(groups: readonly number[]): Promise<number[]> {
     const now = performance.now();

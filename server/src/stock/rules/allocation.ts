@@ -1,11 +1,9 @@
 import type { PostingReason } from './fold';
 
 /**
- * How the refunds of one sale share what was sold (docs/tills.md#refund).
- *
- * The result follows from the sale and the set of its refunds alone, never from the order in which
- * they arrived. Whenever one arrives, everything is shared out again, and the ledger appends only the
- * `differences`, each at the effective time of its refund: so its movements add up to its final share.
+ * How the refunds of a sale share what was sold (docs/tills.md#refund). The result depends only on the sale and the set
+ * of its refunds, not on their order of arrival. Each arrival shares everything out again, and the ledger appends only
+ * the `differences`, each at the effective time of its refund: so its movements add up to its final share.
  */
 
 export type ItemId = number;
@@ -72,12 +70,9 @@ export const compareRefunds = (a: RefundKey, b: RefundKey): number =>
   a.connection - b.connection;
 
 /**
- * The rest of an item in a sale after its refunds were shared out: the thousandth refund of a sale costs
- * as much as the tenth.
- *
- * Requests for an item are served in order. So one more changes nobody else's share if there is enough
- * left for it, wherever it sorts; if it sorts after the last one that got any, it gets what is left.
- * Otherwise others have to make way: all are shared out again, at most as many as the sale has pieces.
+ * The rest of a sale's item after its refunds, so the thousandth refund costs as much as the tenth. Requests for an
+ * item are served in order: a further one changes no other share if enough is left, wherever it sorts; sorting last, it
+ * gets the rest. Otherwise all are shared out again, at most as many as the sale has pieces.
  */
 export interface LeftOfItem {
   item: ItemId;
@@ -149,10 +144,7 @@ interface Shared {
   left: LeftOfItem[];
 }
 
-/**
- * Shares out refunds that are new to the sale, where no other refund's share changes.
- * @returns null if others have to make way
- */
+/** Shares out new refunds if no other refund's share changes; null if others would change. */
 export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): Shared | null => {
   const items: Items = new Map(left.map((one) => [one.item, { ...one }]));
   const shared: RefundShares[] = [];
@@ -169,17 +161,14 @@ export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): S
   return { shared, left: [...items.values()] };
 };
 
-/**
- * Shares what a sale sold among all its refunds that count, in whatever order they are given. Refunds of
- * test mode must not be among them: they would take from a live sale.
- */
+/** Shares a sale among its refunds, in any order. Without test mode refunds: they would take from a live sale. */
 export const allocateRefunds = (
   sale: readonly SoldLine[],
   refunds: readonly RefundToShare[]
 ): Shared => {
   const result = shareOnTop(wholeSale(sale), refunds);
   // In their order, each is the last so far.
-  if (!result) throw new Error('A refund of the whole has nobody to make way.');
+  if (!result) throw new Error('A refund of a whole sale has no other refund to displace.');
   return result;
 };
 
@@ -212,12 +201,11 @@ export const postingsOf = (refund: number, shares: readonly Share[]): Posting[] 
 };
 
 /**
- * The lines that the ledger still has to append: the first time for a place, the posting itself (with
- * quantity 0 and `over_refund` if nothing was left, so that the log shows why); later, the difference, as
- * `reallocated`. Nothing that is right already is returned, so doing it twice does nothing.
- * @param desired  `postingsOf` all refunds that may have changed
- * @param posted  the sums of the **quantities** (not effects) that the ledger has of them, 0 included
- * @param restock  whether the refund's goods go back on the shelf
+ * Lines that the ledger lacks: first the posting itself (quantity 0 and `over_refund` if nothing was left, so the log
+ * shows why), later the difference, as `reallocated`. Idempotent.
+ * @param desired `postingsOf` all refunds that may have changed
+ * @param posted the sums of the **quantities** (not effects) that the ledger has of them, 0 included
+ * @param restock whether the refund's goods go back on the shelf
  */
 export const differences = (
   desired: readonly Posting[],

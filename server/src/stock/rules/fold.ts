@@ -1,9 +1,8 @@
 /**
- * The rule of stock (docs/tills.md#the-rule-of-stock), for one item in one location. Times are epoch milliseconds.
- *
- * Level = the latest accepted count, or else the opening quantity, + every movement whose effective time is later than
- * that count. Two counts of the very same time are a correction: the later arrival wins. The level is the same whatever
- * the order of the steps; `foldInDatabase` says it in one go, in SQL.
+ * The rule of stock (docs/contract-pos.md#the-rule-of-stock), for an item in a location; times are epoch milliseconds. Level =
+ * latest accepted count, or else the opening, + all movements with a later effective time. If two counts have the same
+ * time, the later arrival wins, as a correction. The order of the steps does not matter; `foldInDatabase` is the same
+ * rule in SQL.
  */
 
 export type MovementReason =
@@ -22,7 +21,7 @@ export type MovementReason =
   /** The site wrote another number into its own product; this is the difference. */
   | 'product';
 
-/** Reasons that hold whatever is counted before or after: such a movement never touches the shelf. */
+/** Reasons that are independent of counts: such a movement never changes the level. */
 export const STANDING_REASONS = ['no_restock', 'over_refund'] as const;
 type StandingReason = (typeof STANDING_REASONS)[number];
 
@@ -79,10 +78,7 @@ export const applyMovement = (
 export const isLatestCount = (level: LevelState, count: CountMark): boolean =>
   level.lastCount === null || compareCounts(count, level.lastCount) > 0;
 
-/**
- * @param movedAfter  the sum of the effects of this level's movements, counts left out, whose time is
- *   later than the count's; not looked at if the count is stale
- */
+/** @param movedAfter sum of this level's movement effects after the count, without counts; unused if it is stale */
 export const applyCount = (
   level: LevelState,
   count: CountMark & { quantity: number },

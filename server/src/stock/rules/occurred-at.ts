@@ -1,8 +1,7 @@
 /**
- * `occurred_at`: ISO 8601 calendar date and time with an explicit offset. Hours and minutes are
- * needed, seconds and up to nine digits of fraction may follow; the offset is `Z`, `+hh:mm`,
- * `+hhmm` or `+hh` (many platforms print one without the colon). The published schemas carry this
- * very pattern; that day and month exist is checked in `parseOccurredAt`, no pattern can say it.
+ * `occurred_at`: ISO 8601 date and time with offset. Hours and minutes are required; seconds and up to nine fraction
+ * digits are optional; the offset is `Z`, `+hh:mm`, `+hhmm` or `+hh`. The published schemas have this pattern;
+ * `parseOccurredAt` checks that day and month exist.
  */
 export const OCCURRED_AT_PATTERN =
   '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?(Z|[+-]\\d{2}(:?\\d{2})?)$';
@@ -17,9 +16,9 @@ export type OccurredAt = { ok: true; epochMs: number } | { ok: false; rule: stri
 const no = (rule: string): OccurredAt => ({ ok: false, rule });
 
 /**
- * Reads `occurred_at` as epoch milliseconds (docs/contract-pos.md#sale). Digits past the millisecond are cut off. A
- * leap second (`23:59:60` in UTC) counts as the first second of the next day, as POSIX time has it. Never throws; a
- * refusal says the broken rule in words that fit after "occurred_at".
+ * Parses `occurred_at` to epoch milliseconds (docs/contract-pos.md#sale). Cuts digits past the millisecond. A leap
+ * second (`23:59:60` UTC) is the next day's first second, as in POSIX. Never throws; a refusal fits after
+ * "occurred_at".
  */
 export const parseOccurredAt = (text: string): OccurredAt => {
   const parts = PARTS.exec(text);
@@ -48,10 +47,7 @@ export const parseOccurredAt = (text: string): OccurredAt => {
   return { ok: true, epochMs: minuteMs + second * 1000 + fractionMs };
 };
 
-/**
- * The time that a record is ordered by, frozen at acceptance: `occurred_at`, or its receipt if that is
- * earlier. Epoch milliseconds.
- */
+/** The time that orders a record, epoch milliseconds: the earlier of `occurred_at` and receipt, fixed at acceptance. */
 export const effectiveTime = (occurredAtMs: number, receivedAtMs: number) => ({
   effectiveMs: Math.min(occurredAtMs, receivedAtMs),
   clockAhead: occurredAtMs > receivedAtMs,

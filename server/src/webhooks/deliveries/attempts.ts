@@ -4,8 +4,8 @@ import type { DeliveryOutcome } from './store';
 import type { Db } from '../../database/db';
 
 /**
- * The number of sends by hand is unlimited, and so is that of answers that ask for a pause; the log keeps
- * the first attempts of the schedule and the last.
+ * The number of manual sends, and of answers that ask for a pause, is unlimited: the log keeps the first attempts of
+ * the schedule and the last ones.
  */
 export const FIRST_KEPT = 7;
 const LATEST_KEPT = 13;

@@ -20,10 +20,7 @@ import {
 /** Why nothing was done with a delivery by hand. */
 export type HandRefusal = 'absent' | 'finished' | 'held';
 
-/**
- * Everything that happens to deliveries besides being sent: by hand, with their webhook, with a module or
- * an import. A change of log and queue locks the queue first.
- */
+/** Changes of deliveries other than sending: by hand, webhook, module or import. Locks the queue before the log. */
 export class DeliveryChanges {
   private readonly store: DeliveryStore;
 
@@ -32,8 +29,8 @@ export class DeliveryChanges {
   }
 
   /**
-   * Queues a delivery to be attempted now, finished or not, whatever becomes of its webhook.
-   * @returns `held` while an attempt of it is under way
+   * Queues a delivery for an immediate attempt, whatever its state and its webhook's.
+   * @returns `held` while an attempt is under way or another one by hand is queued
    */
   handOver(id: number): Promise<'queued' | 'held' | 'absent'> {
     return this.app.db.retrying(async (tx) => {
@@ -55,13 +52,13 @@ export class DeliveryChanges {
     return row.isHeld ? 'taken' : 'waiting';
   }
 
-  /** Takes back what was handed over and nobody has taken. @returns whether it was taken back */
+  /** Withdraws a handed-over attempt that no process has taken. @returns whether it was withdrawn */
   takeBack(id: number): Promise<boolean> {
     return this.app.db.retrying(async (tx) => {
       const known = (await this.store.queue.lock(tx, [id])).get(id);
       if (known?.group !== BY_HAND || known.isHeld) return false;
       const row = await this.store.find(tx, id);
-      // A test that nobody has sent never was; one that is sent again stays in the log.
+      // An unsent test is deleted; a resent delivery stays in the log.
       const isUnsentTest = Boolean(row?.is_test) && row?.status === 'pending';
       if (isUnsentTest) await this.store.rows(tx).where({ id }).delete();
       const isGone = !row || isUnsentTest || (row.status === 'sent' && !row.is_test);
@@ -71,8 +68,8 @@ export class DeliveryChanges {
   }
 
   /**
-   * Ends a delivery that waits, as `failed` by hand, for which nothing counts.
-   * @returns why it cannot be; NotFoundError (404) is the caller's
+   * Ends a waiting delivery as `failed` by hand, which health and rules for switching off do not count.
+   * @returns why it cannot end; NotFoundError (404) is thrown by the caller
    */
   skip(id: number): Promise<HandRefusal | null> {
     return this.byHand(id, (tx, row) => this.store.end(tx, [row], 'skipped'));
@@ -87,9 +84,8 @@ export class DeliveryChanges {
   }
 
   /**
-   * Ends up to `limit` pending deliveries of a webhook without an attempt, and without counting for
-   * anything; tests are left out.
-   * @param force those, too, whose attempt is under way: what comes of it is not recorded
+   * Ends up to `limit` pending deliveries of a webhook without an attempt, which health does not count; tests stay.
+   * @param force includes those under way, whose outcome is not recorded
    * @returns how many ended, and whether there are more
    */
   discard(webhook: number, limit: number, force: boolean) {
@@ -111,7 +107,7 @@ export class DeliveryChanges {
     });
   }
 
-  /** Webhooks that are gone and of which deliveries wait, in whatever state; null: those without a webhook. */
+  /** Deleted webhooks with pending deliveries in any state; null: those without a webhook. */
   async lostWebhooks(): Promise<(number | null)[]> {
     const db = await this.app.db.current();
     const lost = (await this.store
@@ -124,10 +120,7 @@ export class DeliveryChanges {
     return [null, ...lost.map(Number)];
   }
 
-  /**
-   * Ends up to `limit` pending deliveries of a webhook that is gone, tests too, but for those whose attempt
-   * is under way. @returns how many there were.
-   */
+  /** Ends up to `limit` pending deliveries of a deleted webhook, tests too, but those under way; returns how many. */
   endLost(webhook: number | null, limit: number): Promise<number> {
     return this.app.db.retrying(async (tx) => {
       if (webhook === null) {
@@ -141,10 +134,7 @@ export class DeliveryChanges {
     });
   }
 
-  /**
-   * Ends up to `limit` pending deliveries of these webhooks that an import brought, or that belong to
-   * another site: the original did, or will. @returns how many there were.
-   */
+  /** Ends up to `limit` imported or foreign pending deliveries, which the original site sends; returns how many. */
   endImported(webhooks: readonly number[], limit: number): Promise<number> {
     return this.app.db.retrying((tx) => {
       const found = this.store.rows(tx).whereIn('webhook_id', [...webhooks]);
@@ -158,7 +148,7 @@ export class DeliveryChanges {
       const { status, webhook } = lease.delivery;
       const columns = { group_id: webhook };
       const place = { dueAt: lease.dueAt, state: 'parked' as const, columns };
-      // A finished one that somebody sent again, and whose node died, has nothing to wait for.
+      // A finished one whose manual resend was interrupted by a crash has nothing to wait for.
       return { lease, next: status === 'pending' ? place : null };
     });
     await this.app.db.retrying((tx) => this.store.queue.settle(tx, outcomes));
@@ -214,10 +204,7 @@ export class DeliveryChanges {
     await places.update({ due_at: this.store.now() });
   }
 
-  /**
-   * Applies a webhook's new order to waiting deliveries, in the transaction that gives it that: when it
-   * commits, all that was queued before follows it.
-   */
+  /** Applies a webhook's new order to waiting deliveries, in the same transaction: all queued earlier follow it. */
   async reorder(tx: Tx, { id, ordering }: Pick<Webhook, 'id' | 'ordering'>): Promise<void> {
     if (ordering !== 'by_record') await this.store.queue.dissolve(tx, id);
     else await this.store.queue.order(tx, id, orderingKeys(tx).where({ webhook_id: id }));

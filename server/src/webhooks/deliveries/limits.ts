@@ -7,7 +7,7 @@ import { DELIVERIES_TABLE, WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE 
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** How much of a webhook is sent, and in which order; docs/receivers.md#how-much-at-once. */
+/** How much of a webhook is sent, and in which order; docs/receivers.md#rate-limits. */
 export interface WebhookLimits {
   ratePerSecond: number | null;
   concurrency: number | null;
@@ -21,7 +21,7 @@ type LimitsRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering'
 
 const LIMITS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
-/** Without `paused_until`: a webhook that was just changed or published to says nothing of its pause. */
+/** Without `paused_until`: the row of a webhook that was just changed or published to lacks its pause. */
 const limitsOf = (row: Omit<LimitsRow, 'paused_until'> & Partial<LimitsRow>): WebhookLimits => ({
   ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
   concurrency: row.concurrency === null ? null : Number(row.concurrency),
@@ -36,10 +36,7 @@ const MANY = 5000;
 
 const NO_LIMITS = limitsOf({ rate_per_second: null, concurrency: null, ordering: 'none' });
 
-/**
- * This process's knowledge of webhooks' limits: all code that looks for work, publishes, changes a
- * webhook or claims reports the limits that it has read. So a claim asks for them seldom.
- */
+/** This process's cache of webhook limits, fed by all code that reads them, so that claims rarely query them. */
 export class KnownLimits {
   private readonly known = new Map<number, { limits: WebhookLimits; at: number }>();
   private sweptAt = 0;
@@ -62,8 +59,8 @@ export class KnownLimits {
   }
 
   /**
-   * It was read a while ago (`performance.now()`), perhaps in a transaction that does not see what has
-   * changed since: it replaces nothing that is known, but where it differs the database is asked again.
+   * Mentions limits read at `readAt` (`performance.now()`), perhaps in an old snapshot: a difference makes the next
+   * claim read them again, but replaces nothing.
    */
   mention(webhook: Webhook, readAt: number): void {
     const limits = limitsOf(webhook);
@@ -82,7 +79,7 @@ export class KnownLimits {
     else if (pausedUntil === 0) before.at = Math.max(before.at, readAt);
   }
 
-  /** Its receiver asked to be left alone until then, epoch milliseconds. */
+  /** The end of the pause that its receiver asked for, epoch milliseconds. */
   notePause(webhook: number, until: number): void {
     const before = this.known.get(webhook);
     if (!before) return;
@@ -138,8 +135,7 @@ const CLOCKS_DIFFER_US = 1_000_000;
 const intervalOf = (ratePerSecond: number): number => 1_000_000 / ratePerSecond;
 
 /**
- * When the next attempt may start by what the last claim left: no later than a rate like this can have
- * left it. A later time comes from a lower rate, or from a clock that was ahead.
+ * Caps the last claim's `freeAt` by what this rate can have left: a later time comes from a lower rate or a fast clock.
  * @param freeAt when the next attempt may start; 0: nothing was sent yet
  */
 export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): number => {
@@ -149,10 +145,10 @@ export const freeAtMost = (ratePerSecond: number, freeAt: number, now: number): 
 };
 
 /**
- * The attempts that a rate allows at a moment: as far apart as it says, together if they are less than a tenth
- * of a second apart, and no credit for a time in which nothing was sent; docs/receivers.md#how-much-at-once.
+ * The attempts that a rate allows now: evenly spaced, or together if less than a tenth of a second apart; idle time
+ * gives no credit; docs/receivers.md#rate-limits. Microseconds.
  * @param freeAt when the next attempt may start; 0: nothing was sent yet
- * @returns how many may start, from when on they count, and how far they are apart; in microseconds
+ * @returns how many may start, the time from which they count, and their interval
  */
 export const allowance = (ratePerSecond: number, freeAt: number, now: number) => {
   const interval = intervalOf(ratePerSecond);
@@ -162,13 +158,13 @@ export const allowance = (ratePerSecond: number, freeAt: number, now: number) =>
   return { attempts, from, interval };
 };
 
-/** When the next attempt may start after so many. */
+/** When the next attempt may start after a number of attempts. */
 export const freeAfter = (
   { from, interval }: ReturnType<typeof allowance>,
   attempts: number
 ): number => Math.round(from + attempts * interval);
 
-/** From when on a rate allows more; at once where the next claim sets that right. */
+/** The time from which a rate allows more; now if the next claim corrects it. */
 const freeFrom = (
   { ratePerSecond }: WebhookLimits,
   freeAt: number | string | null,
@@ -199,7 +195,7 @@ export const seenOf = (
   };
 };
 
-/** Keys of deliveries about a record that nobody has said need not be waited for. */
+/** Ordering keys of deliveries that were not released by hand. */
 export const orderingKeys = (db: Db): Knex.QueryBuilder => {
   const key = db.dialect.joined(['subject_type', "':'", 'subject_id']);
   return db
@@ -227,15 +223,15 @@ export const orderingKeysOf = async (
 const ONE_BY_ONE_MS = 100;
 
 interface LockedClaim extends CappedClaim<LeasedRow> {
-  /** When more may be claimed, epoch milliseconds, where it is not for want of rows; else null. */
+  /** When more may be claimed, epoch milliseconds, if rows are left; otherwise null. */
   againAt: number | null;
 }
 
 const NOTHING: LockedClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
 /**
- * Claims deliveries of webhooks within their limits, which hold over all nodes: of one with a rate or an order
- * claims follow one another, and each takes what the rate allows now, and of each record what goes first.
+ * Claims within webhook limits, which hold over all nodes. With a rate or order, claims are serialized and take what
+ * the rate allows now, and each record's first delivery.
  */
 export class LimitedClaims {
   /** One timer a webhook, for when its rate allows more. */
@@ -252,7 +248,7 @@ export class LimitedClaims {
   async claim(rooms: readonly GroupRoom[]): Promise<LeasedRow[]> {
     await this.known.refresh(rooms.map(({ group }) => group));
     const now = this.queue.now();
-    // Nothing is claimed of a webhook that is left alone for now: it would only be given back.
+    // Nothing is claimed of a paused webhook: it would only be given back.
     const served = rooms.filter(({ group }) => this.known.get(group).pausedUntil <= now);
     const claimed: LeasedRow[] = [];
     // Leased rows wait until all is claimed: so the slow claims come first, and only for a while.

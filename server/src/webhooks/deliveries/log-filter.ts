@@ -10,10 +10,11 @@ import { COUNT_LIMIT, countUpToLimit } from '../../http/pagination';
 import { fieldError, LARGEST_ID } from '../../http/validation';
 import { type LogSection, sectionsOf } from '../rules/delivery-state';
 import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE, RECOVERY_ITEMS_TABLE } from '../tables';
+import { BY_HAND } from './store';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/** The log's filters as a request has them; docs/contract-webhooks.md#the-log-of-deliveries. Times are ISO 8601. */
+/** The log's filters as a request has them; docs/management-api.md#finding-deliveries. Times are ISO 8601. */
 type LogQuery = Omit<RecoveryFilter, 'state' | 'ids'> & { state?: readonly DeliveryState[] };
 
 /** Which deliveries of the log are asked for; what is left out does not matter. */
@@ -65,9 +66,8 @@ export const selectionOf = (given: LogQuery): LogSelection => {
 };
 
 /**
- * A part of what a filter asks for whose rows one index holds in the order of the log: of the log itself,
- * or of the queue, in which everything is that was not sent. A filter's branches have no row in common,
- * and together all of its rows. Only `id`, `created_at`, `error` and the webhook of a row can be selected.
+ * A part of a filter whose rows one index has in log order: of the log, or of the queue, which has everything unsent. A
+ * filter's branches are disjoint and complete. Only `id`, `created_at`, `error` and the webhook can be selected.
  */
 export interface Branch {
   rows(): Knex.QueryBuilder;
@@ -108,7 +108,19 @@ class Branches {
       if (section.state === 'sent') branches.push(...this.sent());
       else branches.push(...(await this.causesOf(section.number)));
     }
-    return branches;
+    return [...branches, ...(await this.byHand())];
+  }
+
+  /** Deliveries that are being resent by hand are in no webhook's group meanwhile; there are few. */
+  private async byHand(): Promise<Branch[]> {
+    const sections = this.sections.flatMap((one) => (one.state === 'sent' ? [] : one.number));
+    const ids = (await this.db
+      .table(DELIVERY_QUEUE_TABLE)
+      .where({ group_id: BY_HAND })
+      .whereIn('section', sections)
+      .pluck('id')) as number[];
+    const rows = () => this.rows([]).whereIn('id', ids);
+    return ids.length > 0 ? [{ orderedBy: [], rows, webhook: 'webhook_id' }] : [];
   }
 
   private isOfAllSections(): boolean {
@@ -116,8 +128,8 @@ class Branches {
   }
 
   /**
-   * Rows where these columns have the filter's values, and the others too, but those compared so that no
-   * index on them can be taken instead: SQLite knows no sizes, and would take the one with the most columns.
+   * Rows that match the filter. Columns that are not `indexed` are compared so that no index on them applies: SQLite
+   * has no statistics, and would take the index with the most columns.
    */
   private rows(indexed: readonly string[]): Knex.QueryBuilder {
     const { ids, recovery, ...filter } = this.filter;
@@ -223,7 +235,8 @@ class Branches {
     const { webhook } = this.filter;
     return this.db
       .table(DELIVERY_QUEUE_TABLE)
-      .where({ section, ...(webhook !== undefined && { group_id: webhook }) });
+      .where({ section, ...(webhook !== undefined && { group_id: webhook }) })
+      .whereNot({ group_id: BY_HAND });
   }
 
   private async causesOf(section: number): Promise<Branch[]> {
@@ -289,7 +302,7 @@ export type SearchedLog = z.infer<typeof searchedLog>;
 const logCursor = z.object({ after: logPlace, searched: searchedLog.nullable() });
 export type LogCursor = z.infer<typeof logCursor>;
 
-/** True if a place comes after another one in the log: it is an older one. */
+/** True if a place comes after another in the log, which means it is older. */
 export const isAfter = (place: LogPlace, other: LogPlace): boolean =>
   place.at < other.at || (place.at === other.at && place.id < other.id);
 

@@ -4,6 +4,7 @@ import type {
   CursorPage,
   Delivery,
   DeliveryState,
+  DeliverySummary,
   FailureCause,
   FailureCauses,
   FilterSample,
@@ -17,6 +18,7 @@ import {
   type PageRequest,
   paginationMeta,
 } from '../../http/pagination';
+import { findInChunks } from '../../database/written-rows';
 import { firstOrNotFound } from '../../database/retry';
 import { nextTurn } from '../../runtime/event-loop';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
@@ -28,6 +30,8 @@ import {
   DELIVERIES_TABLE,
   type DeliveryRow,
   MESSAGES_TABLE,
+  type WebhookRow,
+  WEBHOOKS_TABLE,
 } from '../tables';
 import { ATTEMPTS_KEPT, FIRST_KEPT } from './attempts';
 import {
@@ -66,17 +70,15 @@ const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.Quer
       ]
     : [rows()];
 
-const NEWEST_FIRST = [
-  { column: 'created_at', order: 'desc' },
-  { column: 'id', order: 'desc' },
-];
+const newestFirst = (before: readonly string[] = []) =>
+  [...before, 'created_at', 'id'].map((column) => ({ column, order: 'desc' }));
 
 const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>): LogPlace => ({
   id: Number(id),
   at: Number(at),
 });
 
-/** The places of a stretch of the log, newest first: after a place, at most so many, without the first ones. */
+/** The places of a section of the log, newest first: after a place, up to a limit, without the first ones. */
 const readPlaces = async (
   db: Db,
   branches: readonly Branch[],
@@ -90,16 +92,19 @@ const readPlaces = async (
     after(rows, place).map((part) =>
       part
         .select('id', 'created_at')
-        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
+        .orderBy(newestFirst(orderedBy))
         .limit(offset + limit)
     )
   );
   const all = union(db, parts);
   if (!all) return [];
-  const page = db.from(all).select('id', 'created_at').orderBy(NEWEST_FIRST).limit(limit);
+  const page = db.from(all).select('id', 'created_at').orderBy(newestFirst()).limit(limit);
   if (offset > 0) page.offset(offset);
   return ((await page) as Pick<DeliveryRow, 'id' | 'created_at'>[]).map(placeOf);
 };
+
+/** Deliveries at some places of the log, in their order. */
+export type ShowPlaces<Shown> = (db: Db, app: App, places: readonly LogPlace[]) => Promise<Shown[]>;
 
 /** The rows at some places, in their order; without `columns`, whole. */
 const rowsAt = async <Row extends { id: number } = DeliveryRow>(
@@ -126,7 +131,7 @@ const countPlaces = async (db: Db, branches: readonly Branch[]): Promise<number>
   return all ? countUpToLimit(db, db.from(all)) : 0;
 };
 
-/** Deliveries that are looked at at most, newest first, where no index finds what is looked for. */
+/** Maximum of deliveries to look at, newest first, if no index serves the search. */
 const LOOKED_AT = 50_000;
 /** Read together: few enough that on SQLite the event loop is not held. */
 const AT_ONCE = 1_000;
@@ -155,10 +160,7 @@ async function* partsOf(
   }
 }
 
-/**
- * The newest `LOOKED_AT` of the rows that the branches have, newest first.
- * @param after begins after this place; null: with the newest
- */
+/** The newest `LOOKED_AT` of the branches' rows, newest first; `after`: only rows after this place. */
 async function* newest(
   db: Db,
   branches: readonly Branch[],
@@ -197,8 +199,8 @@ const matcher = ({ text, subjectType }: Search): ((row: LookedAt) => boolean) =>
 };
 
 /**
- * Searches the newest `LOOKED_AT`: all of them, or on from a page for one match more than the next one has.
- * @returns the matches, and what is known of the whole search; null: there was nothing to look at
+ * Searches the newest `LOOKED_AT` fully, or from a page until one match more than the next page has. Returns matches
+ * and facts of the whole search; null: nothing to search.
  */
 const find = async (
   db: Db,
@@ -267,28 +269,77 @@ const readAttempts = async (db: Db, deliveries: readonly number[]) => {
   return found;
 };
 
+type Owner = Pick<WebhookRow, 'id' | 'name' | 'active'>;
+
+/** The webhooks of deliveries by their ids; those that are gone are left out. */
+const readOwners = async (db: Db, of: readonly Pick<DeliveryRow, 'webhook_id'>[]) => {
+  const ids = of.map((row) => Number(row.webhook_id));
+  const owners = await findInChunks<Owner>(ids, (some) =>
+    db.table(WEBHOOKS_TABLE).select('id', 'name', 'active').whereIn('id', some)
+  );
+  return new Map(owners.map((owner) => [Number(owner.id), owner]));
+};
+
+type SummaryRow = Pick<DeliveryRow, (typeof SUMMARY_COLUMNS)[number]>;
+
+const SUMMARY_COLUMNS = [
+  ...(['id', 'webhook_id', 'event', 'status', 'tries', 'is_test', 'error'] as const),
+  ...(['next_attempt_at', 'created_at', 'subject_type', 'subject_id', 'subject_label'] as const),
+];
+
+const summaryOf = (row: SummaryRow, owner: Owner | undefined) => {
+  const tries = Number(row.tries);
+  return {
+    id: Number(row.id),
+    webhook_id: Number(row.webhook_id),
+    webhook_name: owner?.name ?? null,
+    event: row.event,
+    subject: subjectOf(row),
+    state: stateOf({ status: row.status, tries, isTest: Boolean(row.is_test) }),
+    tries,
+    next_attempt_at: isoTimeOrNull(row.next_attempt_at),
+    created_at: isoTime(Number(row.created_at)),
+    error: row.error,
+  };
+};
+
+/** Table rows of the deliveries at some places. */
+export const summariesAt: ShowPlaces<DeliverySummary> = async (db, _app, places) => {
+  const found = await rowsAt<SummaryRow>(db, places, SUMMARY_COLUMNS);
+  const owners = await readOwners(db, found);
+  const ids = found.map(({ id }) => Number(id));
+  const attempts = (await db
+    .table(ATTEMPTS_TABLE)
+    .select('delivery_id', 'status')
+    .whereIn('delivery_id', ids)
+    .orderBy('id')) as Pick<AttemptRow, 'delivery_id' | 'status'>[];
+  const last = new Map(attempts.map((one) => [Number(one.delivery_id), one.status]));
+  return found.map((row) => {
+    const owner = owners.get(Number(row.webhook_id));
+    const code = last.get(Number(row.id)) ?? null;
+    return {
+      ...summaryOf(row, owner),
+      webhook_active: Boolean(owner?.active),
+      response_code: code === null ? null : Number(code),
+    };
+  });
+};
+
 /** Deliveries as the management routes show them; the body is empty if its message is gone. */
 const withAttempts = async (db: Db, app: App, found: readonly DeliveryRow[]) => {
   const ids = found.map(({ id }) => Number(id));
   const byDelivery = await readAttempts(db, ids);
   const bodies = await readBodies(db, app, found);
+  const owners = await readOwners(db, found);
   return found.map((row, at) => {
     const attempts = byDelivery.get(Number(row.id)) ?? [];
     const last = attempts.at(-1);
-    const tries = Number(row.tries);
     return {
-      id: Number(row.id),
+      ...summaryOf(row, owners.get(Number(row.webhook_id))),
       delivery_id: row.document_id,
-      webhook_id: Number(row.webhook_id),
-      event: row.event,
-      subject: subjectOf(row),
       status: row.status,
-      state: stateOf({ status: row.status, tries, isTest: Boolean(row.is_test) }),
       replayed: Boolean(row.replayed),
-      tries,
       first_attempt_at: attempts[0]?.at ?? null,
-      next_attempt_at: isoTimeOrNull(row.next_attempt_at),
-      created_at: isoTime(Number(row.created_at)),
       finished_at: isoTimeOrNull(row.finished_at),
       request: {
         url: last?.request.url ?? row.url,
@@ -296,14 +347,13 @@ const withAttempts = async (db: Db, app: App, found: readonly DeliveryRow[]) => 
         body: bodies[at] ?? '',
       },
       answer: last?.answer ?? null,
-      error: row.error,
       duration_ms: last?.duration_ms ?? null,
       attempts,
     };
   });
 };
 
-export const deliveriesAt = async (db: Db, app: App, places: readonly LogPlace[]) =>
+export const deliveriesAt: ShowPlaces<Delivery> = async (db, app, places) =>
   withAttempts(db, app, await rowsAt(db, places));
 
 const searchedFrom = (searched: SearchedLog | null): { searched_from: string | null } => ({
@@ -330,14 +380,15 @@ export const listDeliveries = async (
 };
 
 /**
- * A page of the log, newest first, by a cursor: new deliveries neither move nor repeat what is read.
+ * A page of the log, newest first, by a cursor: new deliveries do not shift it.
  * @throws ValidationError (400) that names `cursor` if it is one of another search
  */
-export const readDeliveries = async (
+export const readDeliveries = async <Shown>(
   app: App,
   { filter, search }: LogSelection,
-  { cursor: text, limit }: { cursor?: string | undefined; limit: number }
-): Promise<CursorPage<Delivery>> => {
+  { cursor: text, limit }: { cursor?: string | undefined; limit: number },
+  show: ShowPlaces<Shown>
+): Promise<CursorPage<Shown>> => {
   const cursor = cursorOf(text, search);
   const db = await app.db.current();
   const branches = await branchesOf(db, app, filter);
@@ -352,7 +403,7 @@ export const readDeliveries = async (
   const shown = places.slice(0, limit);
   const last = places.length > shown.length ? shown.at(-1) : undefined;
   return {
-    data: await deliveriesAt(db, app, shown),
+    data: await show(db, app, shown),
     meta: {
       next_cursor: last ? formatCursor({ after: last, searched }) : null,
       total: counted === null ? (searched?.total ?? 0) : Math.min(counted, COUNT_LIMIT),
@@ -362,10 +413,7 @@ export const readDeliveries = async (
   };
 };
 
-/**
- * One delivery by the id of its row, or by the id that the receiver knows.
- * @throws NotFoundError (404), as `findDelivery` does
- */
+/** One delivery by row id or by the receiver's id; throws NotFoundError (404), as `findDelivery` does. */
 export const showDelivery = async (app: App, id: number | string): Promise<Delivery> => {
   const db = await app.db.current();
   const query = rows(db).where(typeof id === 'number' ? { id } : { document_id: id });
@@ -383,7 +431,7 @@ export const latestData = async (
   const found = (await rows(db)
     .select('document_id', 'event', 'body', 'message_id')
     .where({ webhook_id: webhook, is_test: false, ...(event && { event }) })
-    .orderBy(NEWEST_FIRST)
+    .orderBy(newestFirst())
     .limit(limit)) as Pick<DeliveryRow, 'document_id' | 'event' | 'body' | 'message_id'>[];
   const bodies = await readBodies(db, app, found);
   return found.flatMap((row, at) => {
@@ -403,10 +451,7 @@ export const findDelivery = async (
   return firstOrNotFound(query.where({ id }), 'Delivery');
 };
 
-/**
- * Lets go of messages whose deliveries were removed in `tx`'s transaction, and removes those that no delivery needs any more.
- * @param ids a message's id as often as deliveries of it were removed
- */
+/** Releases messages of deliveries removed in this transaction, and removes unused ones; `ids` once per delivery. */
 const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> => {
   const counts = new Map<number, number>();
   for (const id of ids) counts.set(id, (counts.get(id) ?? 0) + 1);
@@ -423,9 +468,8 @@ const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> =>
 };
 
 /**
- * Removes deliveries, then their attempts and messages: an attempt that is being recorded holds its delivery, so
- * it is there by the time the attempts go. @returns how many deliveries went
- * @param isKept whether one stays that is in the queue
+ * Removes deliveries, then attempts and messages: a recording attempt locks its delivery, so it is there by then.
+ * Returns how many deliveries were removed; `isKept` keeps queued ones.
  */
 const remove = (
   app: App,
@@ -471,11 +515,7 @@ export const removeDeliveriesOf = async (app: App, webhook: number): Promise<voi
 
 const REMOVED_AT_ONCE = 500;
 
-/**
- * Removes what ended before a time (epoch milliseconds) and nobody is sending again now, oldest first and in
- * small batches. @returns how many deliveries went
- * @param pause between two batches
- */
+/** Removes deliveries that ended before a time, but for resent ones, oldest first, in batches, with a `pause` between. */
 export const removeFinishedDeliveries = async (
   app: App,
   before: number,
@@ -514,10 +554,7 @@ interface CauseSum extends Record<'webhook' | 'total' | 'first' | 'last', number
   error: string | null;
 }
 
-/**
- * Counts causes in the database, branch by branch. @param from the oldest place that counts; null: of each
- * branch the newest `LOOKED_AT` do
- */
+/** Counts causes in SQL by branch; `from`: oldest place; null: the newest `LOOKED_AT` of each branch. */
 const sumCauses = async (db: Db, branches: readonly Branch[], from: LogPlace | null) => {
   const sums: CauseSum[] = [];
   for (const { orderedBy, rows: all, webhook } of branches) {
@@ -530,7 +567,7 @@ const sumCauses = async (db: Db, branches: readonly Branch[], from: LogPlace | n
     for (const part of since ?? [all()]) {
       const newestOf = part
         .select({ webhook }, 'error', 'created_at')
-        .orderBy([...orderedBy, 'created_at', 'id'].map((column) => ({ column, order: 'desc' })))
+        .orderBy(newestFirst(orderedBy))
         .limit(LOOKED_AT);
       const counted = db
         .from(newestOf)
@@ -552,7 +589,7 @@ const sumNewest = async (db: Db, branches: readonly Branch[]): Promise<CauseSum[
   return sumCauses(db, branches, from);
 };
 
-/** Counts those rows alone that match, one by one. */
+/** Counts only the matching rows, one by one. */
 async function* matchesAmong(db: Db, branches: readonly Branch[], search: Search) {
   const matches = matcher(search);
   for await (const row of newest(db, branches)) {
@@ -561,10 +598,11 @@ async function* matchesAmong(db: Db, branches: readonly Branch[], search: Search
   }
 }
 
-/** Why deliveries are failing or failed, by webhook and cause, the most first; of the newest `LOOKED_AT` only. */
+/** Why deliveries are failing or failed, the most frequent cause first; of the newest `LOOKED_AT` only. */
 export const countCauses = async (
   app: App,
-  { filter: { states, ...filter }, search }: LogSelection
+  { filter: { states, ...filter }, search }: LogSelection,
+  by: 'webhook' | 'cause'
 ): Promise<FailureCauses> => {
   const db = await app.db.current();
   const branches = await branchesOf(db, app, {
@@ -578,8 +616,8 @@ export const countCauses = async (
     const [first_at, last_at] = [isoTime(Number(first)), isoTime(Number(last))];
     if (from === null || first_at < from) from = first_at;
     if (error === null) continue;
-    const key = `${webhook} ${error}`;
-    const named = { cause: error, webhook_id: Number(webhook) };
+    const key = by === 'cause' ? error : `${webhook} ${error}`;
+    const named = { cause: error, ...(by === 'webhook' && { webhook_id: Number(webhook) }) };
     const cause = causes.get(key) ?? { ...named, count: 0, first_at, last_at };
     causes.set(key, cause);
     cause.count += Number(total);
@@ -593,9 +631,8 @@ export const countCauses = async (
 };
 
 /**
- * All deliveries that a filter leaves, part by part, in no order; where a text is searched, of the newest
- * `LOOKED_AT`. Deliveries of another site are left out: only that site may send them.
- * @param boundary the id of the newest row that is looked at
+ * All deliveries of a filter, in parts, unordered; a text search is limited to the newest `LOOKED_AT`. Deliveries of
+ * another site are left out: only that site may send them. `boundary`: newest row id to look at.
  */
 export async function* matchingDeliveries(
   app: App,

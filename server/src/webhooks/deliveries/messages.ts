@@ -3,10 +3,7 @@ import { type DeliveryRow, type MessageRow, MESSAGES_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/**
- * The frozen part of an event: the body without the delivery's id (docs/contract-webhooks.md#envelope).
- * Both are JSON as it is sent.
- */
+/** An event without delivery id (docs/contract-webhooks.md#envelope); both parts are JSON as sent. */
 export interface FrozenMessage {
   event: string;
   /** When it happened, epoch milliseconds. */
@@ -92,7 +89,7 @@ const readMessages = async (db: Db, app: App, ids: readonly number[]) => {
   return found;
 };
 
-/** The bodies of deliveries, in their order; null if a message is gone, which somebody has deleted. */
+/** The bodies of deliveries, in their order; null if a message was deleted. */
 export const readBodies = async (
   db: Db,
   app: App,

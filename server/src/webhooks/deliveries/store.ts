@@ -35,39 +35,27 @@ export interface DeliveryOutcome {
   endedAt: number;
 }
 
-/**
- * The group of what is sent by hand: whatever else its webhook has to do, and whether that is on or not. The
- * largest id: no webhook has it.
- */
+/** The group of manual sends, independent of webhook load and state. The largest id, which no webhook has. */
 export const BY_HAND = 2_147_483_647;
 
-/** The cause of a delivery that ended without an attempt; `body_missing`: somebody has deleted its message. */
+/** The cause of a delivery that ended without an attempt; `body_missing`: its message was deleted. */
 export type EndCause = 'imported' | 'skipped' | 'discarded' | 'webhook_deleted' | 'body_missing';
 
-/**
- * How long a delivery is held whose process has died. While that lives it renews the lease, so this
- * need not be as long as an attempt.
- */
+/** How long a crashed process's deliveries are held. Live ones renew leases, so it may be shorter than an attempt. */
 export const LEASE_MS = 8_000;
-/** A row that has waited for a slot for so long goes back to its place: another process may have one. */
+/** A row that has waited this long for a slot goes back to its place: another process may have one. */
 const LONGEST_WAIT_MS = 15_000;
 /** The time of an attempt beyond its deadline: slow hooks, and recording it. */
 const ATTEMPT_MARGIN_MS = 5_000;
 
-/**
- * Milliseconds. With less than `reserveMs` left of what the claim gave no attempt is started; every
- * `renewMs` leases are renewed; `longestMs` is what an attempt may take in all.
- */
+/** Milliseconds: attempts start with `reserveMs` of a lease left, take `longestMs`, and renew it every `renewMs`. */
 export const leaseTimes = (timeoutMs: number) => ({
   reserveMs: LEASE_MS - LONGEST_WAIT_MS,
   renewMs: LEASE_MS / 4,
   longestMs: timeoutMs + ATTEMPT_MARGIN_MS,
 });
 
-/**
- * How long a send by hand waits for a process to begin: for that to look, and for an attempt that is
- * under way; docs/operations.md#several-nodes. Milliseconds.
- */
+/** How long a manual send waits to begin: one poll and a running attempt; docs/several-nodes.md#nodes. Milliseconds. */
 export const patienceOf = ({ options: { webhooks } }: App): number =>
   webhooks.timeoutMs + webhooks.pollSeconds * 1000;
 
@@ -88,10 +76,9 @@ export const PLACED_COLUMNS = [
 export type PlacedRow = Pick<DeliveryRow, (typeof PLACED_COLUMNS)[number]>;
 
 /**
- * Deliveries: their rows in the log, and with them the queue of those that are not done, whose groups are
- * webhooks. With `log.ts` the only code that knows their rows. A delivery that waits for a module is
- * parked, one that waits for an earlier one of its record blocked; one that failed has ended and is kept
- * in the queue to be found, one that was sent is not in it. A change of both locks the queue first.
+ * Deliveries: log rows and the queue of unfinished ones, grouped by webhook; only `log.ts` also knows the rows. Waiting
+ * for a module is parked, for an earlier delivery of the record blocked; failed ones stay in the queue as ended, sent
+ * ones leave it. A change of both locks the queue first.
  */
 export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   readonly limits: KnownLimits;
@@ -101,6 +88,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
   worker: Pick<SlotWorker<LeasedDelivery, unknown>, 'keepRoom'> | null = null;
 
   constructor(private readonly app: App) {
+    const announce = (webhook: number): void => announceDeliveries(app, webhook);
     this.limits = new KnownLimits(app);
     this.queue = new LimitedQueue(app.db, {
       tableName: DELIVERY_QUEUE_TABLE,
@@ -115,11 +103,9 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
       slots: DELIVERY_SLOTS_TABLE,
       locks: WEBHOOK_LOCKS_TABLE,
       keysOf: orderingKeysOf,
-      freed: (webhooks) => webhooks.forEach((webhook) => announceDeliveries(app, webhook)),
+      freed: (webhooks) => webhooks.forEach(announce),
     });
-    this.claims = new LimitedClaims(this.queue, this.limits, (webhook) =>
-      announceDeliveries(app, webhook)
-    );
+    this.claims = new LimitedClaims(this.queue, this.limits, announce);
   }
 
   /** Finds which of these leases the queue has; after a rollback an id may be given again. */
@@ -156,14 +142,11 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     return this.queue.release(leases);
   }
 
-  /**
-   * Records attempts, each delivery only while its lease holds.
-   * @returns the ids whose lease held; of the others nothing was written.
-   */
+  /** Records attempts of deliveries whose lease holds; returns their ids. Nothing is written for the others. */
   async settle(tx: Tx, outcomes: readonly DeliveryOutcome[]): Promise<Set<number>> {
     const places = outcomes.map((one) => ({ lease: one.lease, next: placeAfter(one) }));
     const held = await this.queue.settle(tx, places);
-    // SQLite's driver answers within the same turn: others go first in between.
+    // SQLite's driver answers within the same turn; this lets other work run between.
     await nextTurn();
     const written = outcomes.filter(({ lease }) => held.has(lease.id));
     const updates = written.map((one) => ({ id: one.lease.id, set: columnsAfter(one) }));
@@ -203,7 +186,7 @@ export class DeliveryStore implements CappedWorkStore<LeasedDelivery> {
     };
   }
 
-  /** Rows that were claimed, with what they send. If a message is gone, its deliveries end: else they come again. */
+  /** Claimed rows with their bodies. If a message is gone, its deliveries end, or they would come back for ever. */
   private async withRows(claimed: readonly LeasedRow[]): Promise<LeasedDelivery[]> {
     if (claimed.length === 0) return [];
     const db = await this.app.db.current();
@@ -308,9 +291,6 @@ export const getDeliveryStore = (app: App): DeliveryStore => app.part(createDeli
 /** The kind of work that deliveries are, as the scheduler and its log lines name it. */
 export const DELIVERIES = 'switchboard deliveries';
 
-/**
- * Says that deliveries of a webhook, or of any (`null`), may be due: now, or from a time of the
- * database's clock on (epoch milliseconds). For the moment after a commit: cheap, never throws.
- */
+/** Announces that deliveries of a webhook, or of any (null), may be due. For after a commit: cheap, never throws. */
 export const announceDeliveries = (app: App, webhook: number | null, at = app.clock.now()): void =>
   app.scheduler.announce(DELIVERIES, webhook, at);

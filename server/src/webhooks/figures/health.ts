@@ -1,9 +1,11 @@
-import { type Health, HEALTH_STATES } from '../../../../shared/contracts/webhooks';
+import type { Knex } from 'knex';
+import { type Health, HEALTH_STATES, type LastAnswer } from '../../../../shared/contracts/webhooks';
+import type { Db } from '../../database/db';
 import type { Metric, MetricSource, Sample } from '../../observability/measures';
 import { isoTime, isoTimeOrNull } from '../../runtime/text';
 import { countPending, type Pending } from './pending';
 import { healthState } from '../rules/failing';
-import { type WebhookRow, WEBHOOKS_TABLE } from '../tables';
+import { DELIVERIES_TABLE, type DeliveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { spellOf } from '../webhook';
 import { readTotals, SPAN_ENDS } from './rollups';
 import type { App } from '../../app';
@@ -22,10 +24,7 @@ export const toHealth = (app: App, row: WebhookRow, pending: Pending | undefined
   };
 };
 
-/**
- * The health of some webhooks, in their order; docs/contract-webhooks.md#health says what it counts.
- * @param saysSince whether it has the times of the oldest waiting and failing deliveries
- */
+/** The health of webhooks, in their order (docs/contract-webhooks.md#health); `saysSince` adds the oldest times. */
 export const readHealthOf = async (
   app: App,
   rows: readonly WebhookRow[],
@@ -42,6 +41,34 @@ export const readHealthOf = async (
   });
 };
 
+const ANSWER_COLUMNS = ['id', 'status', 'error', 'tries', 'finished_at', 'created_at'] as const;
+type AnswerRow = Pick<DeliveryRow, (typeof ANSWER_COLUMNS)[number]>;
+
+/** How far back an answer is looked for if the newest deliveries were not attempted yet. */
+const NEWEST_SEARCHED = 1000;
+
+const newestFirst = (query: Knex.QueryBuilder): Knex.QueryBuilder =>
+  query.orderBy('created_at', 'desc').orderBy('id', 'desc');
+
+/** Almost always the newest delivery; behind a queue that waits, the newest one that was attempted. */
+const newestTried = async (db: Db, webhookId: number): Promise<AnswerRow | undefined> => {
+  const newest = (): Knex.QueryBuilder =>
+    newestFirst(db.table(DELIVERIES_TABLE).select(ANSWER_COLUMNS)).where({ webhook_id: webhookId });
+  const row = (await newest().first()) as AnswerRow | undefined;
+  if (!row || Number(row.tries) > 0) return row;
+  const tried = db.from(newest().limit(NEWEST_SEARCHED)).select('*').where('tries', '>', 0);
+  return (await newestFirst(tried).first()) as AnswerRow | undefined;
+};
+
+/** The answer to a webhook's newest attempted delivery. */
+export const readLastAnswer = async (db: Db, webhookId: number): Promise<LastAnswer | null> => {
+  const row = await newestTried(db, webhookId);
+  if (!row) return null;
+  const { status, error } = row;
+  const at = isoTime(Number(row.finished_at ?? row.created_at));
+  return { delivery_id: Number(row.id), status, error, tries: Number(row.tries), at };
+};
+
 const ATTEMPTS = 'switchboard_delivery_attempts_total';
 const ENDED = 'switchboard_deliveries_ended_total';
 const ANSWERS = 'switchboard_delivery_answer_seconds';
@@ -53,15 +80,11 @@ const WEBHOOKS = 'switchboard_webhooks';
 const metric = (name: string, type: Metric['type'], help: string): Metric => ({ name, type, help });
 const metrics = [
   metric(ATTEMPTS, 'counter', 'Attempts of deliveries, without tests'),
-  metric(ENDED, 'counter', 'Deliveries that were sent, or given up'),
+  metric(ENDED, 'counter', 'Deliveries that were delivered or failed'),
   metric(ANSWERS, 'histogram', 'How long receivers took to answer'),
-  metric(WAITING, 'gauge', 'Deliveries of which no attempt counts yet, at most 10000 a webhook'),
-  metric(
-    FAILING,
-    'gauge',
-    'Deliveries that were tried in vain and will be tried again, at most 10000 a webhook'
-  ),
-  metric(OLDEST, 'gauge', 'Age of the oldest delivery of which no attempt counts yet'),
+  metric(WAITING, 'gauge', 'Deliveries before their first attempt, at most 10000 per webhook'),
+  metric(FAILING, 'gauge', 'Failed deliveries that will be retried, at most 10000 per webhook'),
+  metric(OLDEST, 'gauge', 'Age of the oldest delivery before its first attempt'),
   metric(WEBHOOKS, 'gauge', 'Webhooks by their health'),
 ];
 

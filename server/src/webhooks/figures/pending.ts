@@ -21,7 +21,7 @@ export interface Pending {
 /** Rows that are looked at: of one webhook, untried and failing ones each, and of all that are asked for together. */
 const MOST_OF_ONE = 10_000;
 const MOST_OF_ALL = 100_000;
-/** However many there are, so many of each. */
+/** The minimum looked at of each webhook, however many there are. */
 const LEAST_OF_ONE = 100;
 /** SQLite takes up to 500 queries in one statement, and answers it within the turn. */
 const WEBHOOKS_AT_ONCE = 50;
@@ -82,9 +82,8 @@ const add = (pending: Pending, row: CountRow): void => {
 };
 
 /**
- * The waiting and failing deliveries of some webhooks; a webhook without any is not in the answer. At
- * most 10,000 unattempted deliveries of a webhook are looked at, the oldest, and at most 10,000 that
- * failed, and 100,000 in all where many have so many: then the counts are lower bounds.
+ * Waiting and failing deliveries by webhook, without those that have none. Looks at the oldest 10,000 unattempted and
+ * up to 10,000 failed of a webhook, and at 100,000 in all: then the counts are lower bounds.
  */
 export const countPending = async (app: App, webhooks: readonly number[] | 'all') => {
   const counts = new Map<number, Pending>();

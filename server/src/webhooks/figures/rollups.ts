@@ -6,10 +6,7 @@ import type { CountedAttempt } from '../rules/failing';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';
 
-/**
- * The upper ends of the spans that response times are counted in, in milliseconds; longer ones are in one more
- * span. Stored counts have one column a span, so these never change.
- */
+/** Upper ends of the spans of response times (ms), the last being open. Each has a column, so these never change. */
 export const SPAN_ENDS = [5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000] as const;
 
 /** Which span a response time is counted in, from 0 on. */
@@ -19,9 +16,8 @@ export const spanOf = (milliseconds: number): number => {
 };
 
 /**
- * The response time that a share of the answers did not exceed, taken to be spread evenly within a span.
- * @param share 0.5 for the median
- * @returns whole milliseconds; null without a count. Beyond the last end nothing is known but that end.
+ * The response time that a `share` of answers (0.5: median) did not exceed, interpolated within a span. Whole
+ * milliseconds; null without answers; in the open span its lower end.
  */
 export const quantile = (counts: readonly number[], share: number): number | null => {
   const total = counts.reduce((sum, count) => sum + count, 0);
@@ -50,9 +46,8 @@ const sums = (type: 'integer' | 'biginteger'): Record<string, Column> =>
   Object.fromEntries(SUMS.map((name) => [name, { type, column: { defaultTo: 0 } }]));
 
 /**
- * One row a webhook and hour of UTC (its beginning, epoch milliseconds) in which it was tried. `sent` and
- * `failed` count attempts, `ended_sent` and `ended_failed` what became of deliveries by them, `span_…` the
- * response times of those that were answered. No ids: a counter of ids would run out.
+ * One row per webhook and UTC hour (start in epoch milliseconds) with attempts. `sent` and `failed` count attempts,
+ * `ended_*` deliveries, `span_*` response times. Without ids: their counter would run out.
  */
 export const rollupsTable: PlainTable = {
   tableName: ROLLUPS_TABLE,
@@ -64,10 +59,7 @@ export const rollupsTable: PlainTable = {
   ],
 };
 
-/**
- * One row, `part` 0: the sums of rollups that are gone. With those that are there they are what was
- * ever counted, so a counter that is made of both never falls.
- */
+/** One row, `part` 0: sums of removed rollups. With the existing ones they are all-time counters, which never fall. */
 export const totalsTable: PlainTable = {
   tableName: TOTALS_TABLE,
   withoutId: true,
@@ -116,10 +108,7 @@ const summed = (attempts: readonly RolledAttempt[]): Row[] => {
 
 const rollups = (db: Db) => db.table(ROLLUPS_TABLE);
 
-/**
- * Counts attempts, in the transaction that records them: with one statement, and always in the same
- * order, so that two nodes that record for the same webhooks do not wait for each other.
- */
+/** Counts attempts in the recording transaction, in one statement and in fixed order, which prevents deadlocks. */
 export const addToRollups = async (db: Db, attempts: readonly RolledAttempt[]): Promise<void> => {
   if (attempts.length === 0) return;
   const rows = summed(attempts).sort(
@@ -143,8 +132,8 @@ interface HoursQuery {
   /** From the hour of this time on, up to another one if there is one; epoch milliseconds. */
   since: number;
   before?: number;
-  /** Ids, both included; else of all webhooks together: `webhookId` is 0 then. */
-  webhooks?: { from: number; to: number };
+  /** Ids; else of all webhooks together: `webhookId` is 0 then. */
+  webhooks?: readonly number[];
   /** The sums of all together that are asked for. */
   sums?: readonly string[];
 }
@@ -155,12 +144,29 @@ export const readHours = async (app: App, { since, before, webhooks, sums = SUMS
     .orderBy('hour');
   if (before !== undefined) query.where('hour', '<', before);
   if (webhooks) {
-    query.whereBetween('webhook_id', [webhooks.from, webhooks.to]).orderBy('webhook_id');
+    query.whereIn('webhook_id', [...webhooks]).orderBy('webhook_id');
   } else {
     const sum = Object.fromEntries(sums.map((name) => [name, name]));
     query.select('hour').sum(sum).groupBy('hour');
   }
   return ((await query) as Parameters<typeof toRollup>[0][]).map(toRollup);
+};
+
+/** How many deliveries failed finally since the hour of this time, by webhook; those without any are left out. */
+export const countFailed = async (
+  db: Db,
+  since: number,
+  webhooks?: readonly number[]
+): Promise<Map<number, number>> => {
+  const query = rollups(db)
+    .select('webhook_id')
+    .sum({ failed: 'ended_failed' })
+    .where('hour', '>=', hourOf(since))
+    .where('ended_failed', '>', 0)
+    .groupBy('webhook_id');
+  if (webhooks) query.whereIn('webhook_id', webhooks);
+  const found = (await query) as Row[];
+  return new Map(found.map((row) => [Number(row.webhook_id), Number(row.failed)]));
 };
 
 /** All counts ever, in one statement: between two, rows could go from one table into the other. */

@@ -16,50 +16,48 @@ import { previewRecovery, startPreview } from './recoveries';
 import { WebhooksService } from './webhooks-service';
 import type { App } from '../../app';
 
-/** Why a delivery fails, with what helps, for somebody who has not read the documentation. */
+/** Why a delivery fails and what helps, for readers who have not read the documentation. */
 const TEXTS: Readonly<Record<FailureCause, string> & Record<string, string>> = {
-  dns: 'The host name could not be found. Check its spelling and its DNS record.',
-  refused:
-    'The connection was refused: nothing listens at this address, or a firewall turns it away.',
-  unreachable: 'The host could not be reached over the network.',
-  tls: 'The secure connection could not be made. Check the certificate of the receiver: its date, its name and its chain.',
+  dns: 'Host name not found. Check its spelling and its DNS record.',
+  refused: 'Connection refused: nothing listens at this address, or a firewall blocks it.',
+  unreachable: 'The host cannot be reached over the network.',
+  tls: 'The secure connection failed. Check the certificate of the receiver: date, name and chain.',
   timeout:
-    'There was no complete answer in time. A receiver should answer at once and do its work afterwards.',
-  closed: 'The receiver closed the connection before its answer was complete.',
+    'No complete response in time. The receiver should answer first and do its work afterwards.',
+  closed: 'The receiver closed the connection before its response was complete.',
   blocked_address:
-    'The address belongs to this server or to a private network. Sending there is refused unless the option webhooks.allowPrivateNetworks allows it.',
-  invalid_request:
-    'The request cannot be sent as it is. Check the address and what plugins add to it.',
-  invalid_response: 'What came back is not valid HTTP.',
-  aborted: 'The site was shut down during this try. It does not count.',
+    'The address belongs to this server or a private network. To allow it, set the option webhooks.allowPrivateNetworks.',
+  invalid_request: 'The request is invalid. Check the address and what plugins add to the request.',
+  invalid_response: 'The response is not valid HTTP.',
+  aborted: 'The site shut down during this attempt. It does not count.',
   unknown: 'The request failed.',
   redirect:
     'The receiver redirects to another address. Redirects are not followed: enter the final address.',
   secret_unavailable:
-    'The secret or a header of its own can no longer be decrypted because the encryption key of the site has changed. Rotate the secret and give the headers anew.',
-  body_missing: 'What was to be sent is gone from the database: somebody has deleted it.',
-  imported: 'It came with an import or a copied database. The site that it came from sends it.',
-  discarded: 'Whoever switched the webhook on did not want it to be sent any more.',
-  skipped: 'Somebody skipped it, so that later ones of its record could be sent.',
-  webhook_deleted: 'Its webhook was deleted while the event was written.',
-  interrupted: 'It was a test, and the process that made it ended meanwhile.',
+    'The secret or a custom header cannot be decrypted: the encryption key of the site has changed. Rotate the secret and enter the headers again.',
+  body_missing: 'The payload was deleted from the database.',
+  imported: 'It came from an import or a copied database. The original site sends it.',
+  discarded: 'A user discarded it when the webhook was switched on.',
+  skipped: 'A user skipped it, so that later events of its record could be sent.',
+  webhook_deleted: 'Its webhook was deleted while the event was being queued.',
+  interrupted: 'This test was interrupted: its process ended.',
 };
 
 /** Every cause of a failure but those of a receiver's status. */
 export const CAUSES: readonly string[] = Object.keys(TEXTS);
 
 const STATUS_TEXTS: Readonly<Record<number, string>> = {
-  400: 'it does not understand the request. Its own log says what it missed.',
-  401: 'it wants a login, or does not accept the signature. Compare the secret on both sides.',
-  403: 'it refuses the request. Look for a firewall, or a signature that does not match.',
+  400: 'it does not understand the request. Check its log.',
+  401: 'it requires a login or rejects the signature. Compare the secret on both sides.',
+  403: 'it refuses the request. Check for a firewall or a wrong signature.',
   404: 'there is nothing at this address. Check the path.',
-  410: 'this address is gone for good. Enter the new one or delete the webhook.',
-  429: 'it was asked too often.',
+  410: 'this address no longer exists. Enter the new one or delete the webhook.',
+  429: 'too many requests. If it happens often, limit the requests per second.',
 };
-const BROKEN = 'it broke down while it handled the event. Its own log says why.';
-const UNCOUNTED = 'only an answer from 200 to 299 counts as received.';
+const BROKEN = 'it failed while handling the event. Check its log.';
+const UNCOUNTED = 'only 200 to 299 counts as delivered.';
 
-/** A cause as the log has it, in words; null for one that says enough by itself. */
+/** A cause from the log, in words; null for a self-explanatory one. */
 export const causeText = (cause: string): string | null => {
   const [, status] = /^http_(\d{3})$/.exec(cause) ?? [];
   if (status) {
@@ -79,14 +77,14 @@ const filters = {
   webhook: id.optional().describe('The id of a webhook'),
   event: text.optional().describe('The name of an event, such as contact.created'),
   status: z.enum(DELIVERY_STATUSES).optional(),
-  state: z.enum(DELIVERY_STATES).optional().describe('failing: tried in vain, to be tried again'),
+  state: z.enum(DELIVERY_STATES).optional().describe('failing: attempts failed, will be retried'),
   cause: text.optional().describe('Why it fails, such as refused, timeout or http_500'),
   subject_type: subjectType.optional(),
   subject_id: text.optional().describe('The id of the record that it is about'),
   from: text.optional().describe('RFC 3339: made at this time or later'),
   to: text.optional().describe('RFC 3339: made before this time'),
   q: text.optional().describe('Part of a delivery id, of the name of its record or of its cause'),
-  recovery: id.optional().describe('The id of a recovery: what it was to send again'),
+  recovery: id.optional().describe('The id of a recovery: deliveries that it resends'),
 };
 
 const findInput = z.strictObject({
@@ -139,7 +137,7 @@ const explainOutput = z.object({
     }),
 });
 
-/** The schema leaves out whatever else a delivery has. */
+/** The schema omits all other keys of a delivery. */
 const toFound = (one: Delivery, foreign: boolean): z.infer<typeof found> => {
   const label = foreign && one.subject ? foreignText(one.subject.label) : null;
   return found.parse({

@@ -17,11 +17,14 @@ import { queuedLine } from '../debug-lines';
 import { getDeliveryChanges } from '../deliveries/changes';
 import {
   countCauses,
+  deliveriesAt,
   findDelivery,
   latestData,
   listDeliveries,
   readDeliveries,
+  type ShowPlaces,
   showDelivery,
+  summariesAt,
 } from '../deliveries/log';
 import { isDeliveryId, selectionOf } from '../deliveries/log-filter';
 import { announceDeliveries, BY_HAND, getDeliveryStore, patienceOf } from '../deliveries/store';
@@ -38,10 +41,10 @@ import type { App } from '../../app';
 /** The log, sending by hand, trying filters; docs/contract-webhooks.md#management-routes. Unknown ids: 404. */
 
 const UNDER_WAY = new Refused(
-  'An attempt of this delivery is under way. Try again when it has ended.',
+  'An attempt of this delivery is running. Try again when it has ended.',
   'under_way'
 );
-const FINISHED = new Refused('This delivery is finished: nothing waits for it.', 'finished');
+const FINISHED = new Refused('This delivery is finished. Nothing waits for it.', 'finished');
 const FOREIGN = new Refused(
   'This delivery came from another site, and is not sent from here.',
   'foreign'
@@ -49,14 +52,14 @@ const FOREIGN = new Refused(
 const nobodySends = ({ options }: App) =>
   new Refused(
     options.webhooks.dispatch
-      ? 'This process could not send it, and no other one took this over: nothing was sent. Try again later.'
-      : 'This process does not send, and no other one took this over: nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one of the nodes.',
+      ? 'No sending process was available, so nothing was sent. Try again later.'
+      : 'No sending process is running, so nothing was sent. Start "switchboard worker", or set webhooks.dispatch on one node.',
     'nobody_sends',
     undefined,
     503
   );
 const NO_ANSWER = new Refused(
-  'The process that took this over has not said what came of it; the log of deliveries will.',
+  'No result yet: another process sends it. The log of deliveries will show the result.',
   'no_answer',
   undefined,
   503
@@ -74,18 +77,28 @@ export const listDeliveriesOf = async (
   return listDeliveries(app, selectionOf({ ...query, webhook }), { page, per_page });
 };
 
+const readAs =
+  <Shown>(show: ShowPlaces<Shown>) =>
+  async (app: App, { limit, cursor, ...query }: Omit<LogQuery, 'view'>) => {
+    await endLostDeliveries(app);
+    return readDeliveries(app, selectionOf(query), { cursor, limit }, show);
+  };
+
 /**
- * Over all webhooks, newest first; docs/contract-webhooks.md#the-log-of-deliveries.
+ * All webhooks' deliveries, newest first; docs/management-api.md#finding-deliveries.
  * @throws ValidationError (400) that names `cursor` if it is one of another search
  */
-export const readLog = async (app: App, { limit, cursor, ...query }: LogQuery) => {
-  await endLostDeliveries(app);
-  return readDeliveries(app, selectionOf(query), { cursor, limit });
-};
+export const readLog = readAs(deliveriesAt);
 
-export const readCauses = async (app: App, query: CausesQuery): Promise<FailureCauses> => {
+/** As `readLog`, with what a table shows. */
+export const readLogSummary = readAs(summariesAt);
+
+export const readCauses = async (
+  app: App,
+  { by, ...query }: CausesQuery
+): Promise<FailureCauses> => {
   await endLostDeliveries(app);
-  return countCauses(app, selectionOf(query));
+  return countCauses(app, selectionOf(query), by);
 };
 
 /** @param given the id of its row, or the one that its receiver knows */
@@ -96,7 +109,7 @@ export const getDelivery = async (app: App, given: string): Promise<Delivery> =>
 };
 
 /**
- * Ends a delivery that waits or fails, as `failed` with the cause `skipped`, which counts for nothing
+ * Ends a waiting or failing delivery as `failed` with the cause `skipped`, which health does not count
  * (docs/contract-webhooks.md#order), or unblocks later deliveries of its record.
  */
 export const moveDelivery = async (app: App, id: number, action: 'skip' | 'release') => {
@@ -110,10 +123,7 @@ const LOOK_EVERY_MS = 25;
 /** Beyond an attempt's deadline: time for slow hooks and for recording. */
 const TAKEN_MARGIN_MS = 10_000;
 
-/**
- * Waits until a process that sends has made the attempt that was handed over.
- * @returns null once it is recorded; `nobody_sends` where it was taken back, and nothing was sent
- */
+/** Waits for the handed-over attempt; null once recorded, `nobody_sends` if it was withdrawn unsent. */
 const waitForAttempt = async (app: App, id: number): Promise<Refused | null> => {
   const changes = getDeliveryChanges(app);
   announceDeliveries(app, BY_HAND);
@@ -156,10 +166,7 @@ const exampleOf = async (app: App, { id, payload }: WebhookRow, event: string) =
   return payload === 'thin' ? thinEvent(event, example) : example;
 };
 
-/**
- * Sends a `ping`, or an event's example, now; logged, never retried, also while the webhook is inactive.
- * @throws ValidationError (400) that names `event`
- */
+/** Sends a `ping` or an example event now; logged, not retried, also if inactive. Throws ValidationError (400). */
 export const testNow = async (
   app: App,
   webhookId: number,
@@ -210,10 +217,7 @@ const examples = async (app: App, chosen: readonly string[], event: string | und
     .map(([name, { example }]) => ({ event: name, delivery_id: null, data: example }));
 };
 
-/**
- * The fault of an event to try a filter with; null: it is declared, chosen by name, or was sent undeclared.
- * @param mayRead whether deliveries are looked at
- */
+/** The error of an event to try a filter with; null: declared, selected, or (if `mayRead`) sent before. */
 export const judgeTriedEvent = async (
   app: App,
   { id, events }: Pick<ManagedWebhook, 'id' | 'events'>,
@@ -227,9 +231,9 @@ export const judgeTriedEvent = async (
 };
 
 /**
- * The result of a filter for the latest deliveries, without tests, and for the events' examples;
- * docs/management-api.md#filters. @param input its filter was judged before
- * @param mayRead whether deliveries are looked at: even how many match says what is in them
+ * A filter's result for the latest deliveries, without tests, and for examples; docs/management-api.md#filters.
+ * @param input its filter was checked before
+ * @param mayRead whether deliveries are read: even a count of matches reveals their content
  */
 export const previewFilter = async (
   app: App,

@@ -57,13 +57,10 @@ export const mapEvents = (
   return { kept: [...kept], leftOut };
 };
 
-/** The host writes it itself, whatever the webhook says. */
+/** Headers that the host sets itself and webhooks cannot change. */
 const OF_THE_HOST = /^x-strapi-event$/i;
 
-/**
- * The headers of a webhook's posts, as headers of its own here.
- * @param defaults those that the host adds to each webhook; one of the webhook's own goes before
- */
+/** A host webhook's headers as own headers here. Its own take precedence over the host's `defaults`. */
 export const mapHeaders = (
   own: Readonly<Record<string, unknown>>,
   defaults: Readonly<Record<string, unknown>>
@@ -140,10 +137,10 @@ const copyOne = async (app: App, one: HostWebhook, offered: ReadonlySet<string>)
 };
 
 /**
- * Makes webhooks here of the host's own, each inactive; the host's, and one that is here already by its name and
- * address, stay as they are. docs/from-strapi-webhooks.md
- * @returns each in one of four lists: `copied` with its secret, which only users who may reveal it see again,
- * `present`, `skipped` if none of its events has a counterpart, `refused` if it is invalid here; and `changes`
+ * Copies the host's webhooks, inactive; the host's and those with an equal name and address here are unchanged.
+ * docs/from-strapi-webhooks.md
+ * @returns lists: `copied` with secrets (shown again only to users who may reveal them), `present`, `skipped` without a
+ * counterpart event, `refused` as invalid here; and `changes`
  */
 export const copyHostWebhooks = async (app: App) => {
   const store = app.strapi.get('webhookStore') as unknown as {

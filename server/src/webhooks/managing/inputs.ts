@@ -10,7 +10,7 @@ import {
   WEBHOOK_ORDERINGS,
   WEBHOOK_PAYLOADS,
 } from '../../../../shared/contracts/webhooks';
-import { limitQuery, pageQuery } from '../../http/pagination';
+import { limitQuery, pageQuery, viewQuery } from '../../http/pagination';
 import { coded, idText, labelText, LARGEST_ID, readOnlyKeys } from '../../http/validation';
 import { parseCursor } from '../deliveries/log-filter';
 import { judgeHeaders } from '../rules/request-headers';
@@ -24,7 +24,7 @@ const events = z
   .max(500)
   .refine(
     (names) => !names.includes('*') || names.length === 1,
-    coded('"*" stands alone: it already means every event', 'invalid')
+    coded('"*" already means every event: use it by itself', 'invalid')
   )
   .transform((names) => [...new Set(names)])
   // A type after the transform, so that the OpenAPI document can name it.
@@ -84,11 +84,18 @@ export const updateWebhookInput = z.strictObject({
   ...ofAnswers,
   /** Choice for the waiting deliveries, if this switches the webhook on. */
   waiting: z.enum(WAITING_CHOICES).optional(),
+  /** Only if this is still its `updated_at`; else 409. */
+  if_updated_at: z.iso.datetime({ offset: true }).optional(),
   ...z.object(fields).partial().shape,
 });
 
 export const rotateInput = z.strictObject({
   overlap_hours: z.number().min(0).max(LONGEST_OVERLAP).default(0),
+});
+
+export const webhookQuery = z.object({
+  /** Omits the secret and the values of own headers, for clients that poll. */
+  secrets: z.enum(['true', 'false']).default('true'),
 });
 
 export const filterPreviewInput = z.strictObject({
@@ -105,6 +112,7 @@ const SORTED_BY = ['id', 'name', 'url', 'active', 'created_at'] as const;
 
 export const webhooksQuery = z.object({
   ...pageQuery,
+  ...viewQuery,
   /** Part of a name or an address, in any case. */
   q: z.string().trim().min(1).max(255).optional(),
   sort: z
@@ -112,7 +120,7 @@ export const webhooksQuery = z.object({
     .default('id:asc'),
 });
 
-/** A plus sign that nobody encoded arrives as a space. */
+/** An unencoded plus sign arrives as a space. */
 const time = z
   .string()
   .transform((text) => text.replace(/ (?=\d\d:\d\d$)/, '+'))
@@ -134,7 +142,7 @@ export const subjectType = z.union([
     .meta({ examples: ['api::article.article'] }),
 ]);
 
-/** The filters of the log; docs/contract-webhooks.md#the-log-of-deliveries. */
+/** The filters of the log; docs/management-api.md#finding-deliveries. */
 const logFilters = {
   event: z.string().max(EVENT_NAME_MAX).optional(),
   status: z.enum(DELIVERY_STATUSES).optional(),
@@ -157,7 +165,7 @@ const logFilters = {
   recovery: idText('a recovery').optional(),
 };
 
-/** The id of a row in a body, where it may be a number. */
+/** The id of a row in a body, which may be a number. */
 const idValue = (what: string) =>
   z
     .union([z.number(), z.string()], { error: `must be the id of ${what}` })
@@ -172,6 +180,7 @@ export const logQuery = z.object({
   ...webhookFilter,
   ...logFilters,
   ...limitQuery,
+  ...viewQuery,
   cursor: z
     .string()
     .refine((text) => parseCursor(text) !== null, {
@@ -180,7 +189,9 @@ export const logQuery = z.object({
     .optional(),
 });
 
-export const causesQuery = z.object({ ...webhookFilter, ...logFilters });
+/** Each cause of each webhook, or of all webhooks together. */
+const causesBy = z.enum(['webhook', 'cause']).default('webhook');
+export const causesQuery = z.object({ ...webhookFilter, ...logFilters, by: causesBy });
 
 const IDS_AT_MOST = 500;
 
@@ -240,7 +251,7 @@ export const replayInput = z
   });
 
 export const journalQuery = z.object({
-  /** A place in the journal; empty as well as absent: its beginning. */
+  /** A place in the journal; empty or absent: its beginning. */
   after: z
     .string()
     .regex(/^\d{0,15}$/, { message: 'must be the next_cursor of a page before' })

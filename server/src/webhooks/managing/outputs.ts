@@ -12,7 +12,7 @@ import { payload, ordering, filter, subjectType } from './inputs';
 
 const isoDate = z.string();
 
-const healthOutput = z.object({
+export const webhookHealthOutput = z.object({
   state: z.enum(HEALTH_STATES),
   failing_since: isoDate.nullable(),
   paused_until: isoDate.nullable(),
@@ -43,10 +43,20 @@ export const webhookOutput = z.object({
   header_names: z.array(z.string()),
   previous_secret_until: isoDate.nullable(),
   answered_since_rotation: z.boolean().nullable(),
-  health: healthOutput,
+  health: webhookHealthOutput,
   created_at: isoDate,
   updated_at: isoDate,
 });
+
+const lastOutput = z.object({
+  delivery_id: z.number().int(),
+  status: z.enum(DELIVERY_STATUSES),
+  error: z.string().nullable(),
+  tries: z.number().int(),
+  at: isoDate,
+});
+
+export const listedWebhookOutput = webhookOutput.extend({ last: lastOutput.nullable() });
 
 export const webhookWithSecretOutput = webhookOutput.extend({
   /** Absent for users who may not reveal secrets. */
@@ -67,6 +77,7 @@ export const deliveryOutput = z.object({
   id: z.number().int(),
   delivery_id: z.string(),
   webhook_id: z.number().int(),
+  webhook_name: z.string().nullable(),
   event: z.string(),
   subject: z.object({ type: subjectType, id: z.string(), label: z.string() }).nullable(),
   status: z.enum(DELIVERY_STATUSES),
@@ -175,7 +186,7 @@ export const causesOutput = z.object({
   data: z.array(
     z.object({
       cause: z.string(),
-      webhook_id: z.number().int(),
+      webhook_id: z.number().int().optional(),
       count: z.number().int(),
       first_at: isoDate,
       last_at: isoDate,

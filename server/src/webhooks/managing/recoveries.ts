@@ -102,6 +102,7 @@ export const previewRecovery = async (
 ): Promise<RecoveryPreview> => {
   const { made, byWebhook, oldest, sample } = await match(app, filter);
   const { token } = await insertRecovery(app, made, 'preview');
+  const db = await app.db.current();
   return {
     preview_id: token,
     matching: made.matching,
@@ -109,7 +110,7 @@ export const previewRecovery = async (
       .map(([webhook_id, count]) => ({ webhook_id, count }))
       .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
     oldest_at: isoTimeOrNull(oldest),
-    sample: await deliveriesAt(await app.db.current(), app, sample),
+    sample: await deliveriesAt(db, app, sample),
   };
 };
 
@@ -143,7 +144,7 @@ export const getRecovery = async (app: App, id: number): Promise<Recovery> => {
   return toRecovery(await firstOrNotFound<RecoveryRow>(query, 'Recovery'));
 };
 
-/** Pauses a recovery, lets it run again, or cancels it for good. Deliveries that were queued stay queued. */
+/** Pauses, resumes or cancels a recovery; cancelling is final. Queued deliveries stay queued. */
 export const changeRecovery = async (
   app: App,
   id: number,

@@ -2,16 +2,16 @@ import { errors, z } from '@strapi/utils';
 import type { Context } from 'koa';
 import type { Delivery } from '../../../../shared/contracts/webhooks';
 import { adminPolicies, inData } from '../../access/admin-actions';
-import { maySee } from '../../access/current-admin-user';
+import { maySee, nameOfAdminUser } from '../../access/current-admin-user';
 import type { App } from '../../app';
 import type { FeatureRoutes } from '../../feature';
 import { controllersOf, endpoint, type Endpoints, handledBy } from '../../http/endpoint';
 import { forbidStoring } from '../../http/guarded-route';
-import { listQuery } from '../../http/pagination';
+import { listQuery, viewQuery } from '../../http/pagination';
 import { idFromPath, parseInput, parseWithRules } from '../../http/validation';
 import { contentRoutes, requireModule } from '../../modules';
 import { Refused } from '../../runtime/refusal';
-import { chooseableEvents } from '../catalogue';
+import { chooseableEvents, summaryOfEvent } from '../catalogue';
 import { readJournal } from '../journal';
 import * as deliveryLog from './deliveries';
 import * as inputs from './inputs';
@@ -24,7 +24,7 @@ import { webhookRules, WebhooksService } from './webhooks-service';
 const JOURNAL_NEEDED =
   'A replay sends what the journal holds, so it needs the action journal.find.';
 const NO_JOURNAL = new Refused(
-  'The journal is off: set webhooks.journalDays in the options of the plugin to the days for which events are to be kept.',
+  'The event journal is off. To keep events, set the option webhooks.journalDays.',
   'no_journal'
 );
 
@@ -32,7 +32,7 @@ const NO_JOURNAL = new Refused(
 const shownTo = async (app: App, ctx: Context, delivery: Delivery | Refused) => {
   if (delivery instanceof Refused || (await maySee(app, ctx, 'deliveries'))) return delivery;
   const request = { url: '', headers: {}, body: '' };
-  return { ...delivery, subject: null, request, answer: null, attempts: [] };
+  return { ...delivery, webhook_name: null, subject: null, request, answer: null, attempts: [] };
 };
 
 const byId = { params: { id: z.string().regex(/^[1-9]\d*$/) } };
@@ -42,10 +42,11 @@ const ofRecovery = { ...byId, response: outputs.recoveryOutput };
 const webhooks = {
   findOne: endpoint(
     'GET /webhooks/:id',
-    { ...byId, response: outputs.webhookWithSecretOutput },
-    async ({ app, ctx, id }) => {
+    { ...byId, query: inputs.webhookQuery, response: outputs.webhookWithSecretOutput },
+    async ({ app, ctx, id, query }) => {
       const webhook = id('Webhook');
-      if (!(await maySee(app, ctx, 'secrets'))) return new WebhooksService(app).get(webhook);
+      const isShown = query().secrets === 'true' && (await maySee(app, ctx, 'secrets'));
+      if (!isShown) return new WebhooksService(app).get(webhook);
       forbidStoring(ctx);
       return new WebhooksService(app).reveal(webhook);
     }
@@ -60,7 +61,7 @@ const webhooks = {
         const rules = webhookRules(app, before);
         const input = await parseWithRules(inputs.updateWebhookInput, ctx.request.body, rules);
         const mayMoveHeaders = await maySee(app, ctx, 'secrets');
-        return service.update(before.id, input, { mayMoveHeaders });
+        return service.update(before.id, input, { mayMoveHeaders, by: nameOfAdminUser(ctx) });
       }
     )
   ),
@@ -90,7 +91,7 @@ const webhooks = {
     async ({ app, ctx, id, body }) => {
       const [webhook, overlap] = [id('Webhook'), body()];
       forbidStoring(ctx);
-      return new WebhooksService(app).rotateSecret(webhook, overlap);
+      return new WebhooksService(app).rotateSecret(webhook, overlap, nameOfAdminUser(ctx));
     }
   ),
   previewFilter: endpoint(
@@ -135,8 +136,10 @@ const moving = (action: 'skip' | 'release') =>
 
 /** One action for both logs: a user who may read that of every webhook may read them together. */
 const findDeliveries = ({ app, ctx }: { app: App; ctx: Context }) => {
-  if (ctx.params.id === undefined)
-    return deliveryLog.readLog(app, parseInput(inputs.logQuery, ctx.query));
+  if (ctx.params.id === undefined) {
+    const { view, ...query } = parseInput(inputs.logQuery, ctx.query);
+    return deliveryLog[view === 'summary' ? 'readLogSummary' : 'readLog'](app, query);
+  }
   const webhook = idFromPath(ctx.params.id, 'Webhook');
   return deliveryLog.listDeliveriesOf(app, webhook, parseInput(inputs.deliveriesQuery, ctx.query));
 };
@@ -218,7 +221,7 @@ const table: Endpoints[] = [
         'GET /webhooks',
         {
           query: inputs.webhooksQuery,
-          response: outputs.pageOf(outputs.webhookOutput),
+          response: outputs.pageOf(outputs.listedWebhookOutput),
           whole: true,
         },
         ({ app, query }) => new WebhooksService(app).list(query())
@@ -243,8 +246,15 @@ const table: Endpoints[] = [
     'webhook-events': {
       find: endpoint(
         'GET /webhooks/events',
-        { response: z.object({ data: z.array(outputs.eventOutput) }), whole: true },
-        async ({ app }) => ({ data: await chooseableEvents(app) })
+        {
+          query: z.object(viewQuery),
+          response: z.object({ data: z.array(outputs.eventOutput) }),
+          whole: true,
+        },
+        async ({ app, query }) => {
+          const events = await chooseableEvents(app);
+          return { data: query().view === 'summary' ? events.map(summaryOfEvent) : events };
+        }
       ),
     },
     journal: {

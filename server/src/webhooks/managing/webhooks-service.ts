@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import type {
   Health,
+  ListedWebhook,
   ManagedWebhook,
   Page,
+  WebhookSummary,
   WebhookWithSecret,
 } from '../../../../shared/contracts/webhooks';
 import { whereContains } from '../../database/contains';
@@ -14,14 +16,15 @@ import { definedOf, fieldError, type FieldRules } from '../../http/validation';
 import { moduleName } from '../../modules/modules';
 import { urlOf } from '../../net/address';
 import { nextTurn } from '../../runtime/event-loop';
-import { HOUR_MS } from '../../runtime/text';
-import { refusal } from '../../runtime/refusal';
+import { HOUR_MS, isoTime } from '../../runtime/text';
+import { refusal, Refused } from '../../runtime/refusal';
 import { seal, unseal } from '../../secrets/secret-box';
 import { declaredEvents, moduleOff } from '../catalogue';
 import { removeDeliveriesOf } from '../deliveries/log';
 import { getDeliveryChanges } from '../deliveries/changes';
 import { announceDeliveries, getDeliveryStore } from '../deliveries/store';
-import { readHealthOf } from '../figures/health';
+import { readHealthOf, readLastAnswer } from '../figures/health';
+import { stateOf } from '../rules/delivery-state';
 import { removeRollupsOf } from '../figures/rollups';
 import { getSender } from '../lifecycle';
 import { judgeFilter, storedFilter } from '../rules/data-filter';
@@ -39,10 +42,7 @@ const LOOK_AGAIN_MS = 100;
 /** The longest that is waited for an attempt beyond its deadline. */
 const UNDER_WAY_MARGIN_MS = 20_000;
 
-/**
- * Ends every pending delivery of a webhook that is off as `discarded`, a batch a transaction. Attempts that were
- * under way when it was switched off end first, so that what came of them is in the log.
- */
+/** Discards an inactive webhook's pending deliveries, in batches; attempts under way end first, to be in the log. */
 const discardWaiting = async (app: App, webhook: number): Promise<void> => {
   const changes = getDeliveryChanges(app);
   const until = performance.now() + app.options.webhooks.timeoutMs + UNDER_WAY_MARGIN_MS;
@@ -55,9 +55,8 @@ const discardWaiting = async (app: App, webhook: number): Promise<void> => {
 };
 
 /**
- * Rules that a schema cannot check. Names and an address that the webhook has already stay allowed: the plugin
- * that declared an event may be away, its module off for a while, and a name may not resolve today.
- * @param before the webhook that is being changed; none if one is made.
+ * Rules beyond the schema. The webhook's current names and address stay valid: a plugin or module may be off for a
+ * while, and a name may not resolve today. `before`: the webhook to change, absent for a new one.
  */
 export const webhookRules = (
   app: App,
@@ -67,10 +66,7 @@ export const webhookRules = (
 
   headers: async (headers) => judgeKept(headers, before?.header_names ?? []),
 
-  /**
-   * A name that does not resolve yet is accepted: the receiver may not be up. Never within a transaction: a
-   * resolver may take seconds to answer, and SQLite has one connection.
-   */
+  /** Accepts an unresolvable name: the receiver may not be up. Not in a transaction: resolving takes seconds. */
   async url(url) {
     if (url === before?.url) return null;
     const judged = await getSender(app).guard.checkUrl(url);
@@ -102,15 +98,15 @@ export const webhookRules = (
 });
 
 const HEADERS_MOVED = refusal(
-  'must be given anew with another address, by whoever may not reveal secrets',
+  'must be given again if the address changes, because you may not reveal secrets',
   'headers_moved'
 );
 
 const addressOf = (url: string): string => urlOf(url)?.href ?? url;
 
 /**
- * True if a change sends headers to another address without giving their values: that reads them, and so
- * needs the permission to reveal secrets. Another path of one host may be somebody else's, too.
+ * True if headers move to another address without new values, which needs the permission to reveal secrets. Another
+ * path of the same host counts too.
  */
 const movesHeaders = (
   before: Pick<WebhookRow, 'url' | 'headers'>,
@@ -122,10 +118,9 @@ const movesHeaders = (
 };
 
 /**
- * Judges a change by the webhook as it is in the transaction that writes it.
- * @param mayMoveHeaders whether who asks may reveal secrets
- * @throws ValidationError (400) if it moves headers that are not given, keeps ones that there are not, or
- * switches on what has a filter that may not be used
+ * Checks a change against the current row in the writing transaction.
+ * @param mayMoveHeaders whether the user may reveal secrets
+ * @throws ValidationError (400) if it moves headers without values, keeps missing ones, or activates an unusable filter
  */
 const judgeChange = (
   before: WebhookRow,
@@ -151,16 +146,41 @@ const NO_FAILURES = {
   failing_since: null,
 };
 
-/** NotFoundError (404) where there is no such webhook. */
+/** @throws NotFoundError (404) if there is no such webhook */
 export const findWebhook = async (app: App, id: number): Promise<WebhookRow> =>
   firstOrNotFound(rows(await app.db.current()).where({ id }), 'Webhook');
+
+/** A change that is based on an outdated version; null if it is not. */
+const changedMeanwhile = (row: WebhookRow, expected: string | undefined): Refused | null => {
+  const at = Number(row.updated_at);
+  if (expected === undefined || Date.parse(expected) === at) return null;
+  const by = row.changed_by ?? '';
+  const message = `This webhook was changed at ${isoTime(at)}${by && ` by ${by}`}. Read it again.`;
+  return new Refused(message, 'changed_meanwhile', { by, at: isoTime(at) });
+};
+
+type Listed = ListedWebhook | WebhookSummary;
+
+const EVENTS_SHOWN = 2;
+
+const toSummary = (webhook: ListedWebhook): WebhookSummary => {
+  const { id, name, url, active, events, health, last } = webhook;
+  const said = Object.entries(health).filter(([, value]) => value !== null && value !== 0);
+  return {
+    ...{ id, name, url, active },
+    events: events.slice(0, EVENTS_SHOWN),
+    event_count: events.length,
+    health: Object.fromEntries(said) as WebhookSummary['health'],
+    last: last && { state: stateOf({ ...last, isTest: false }), error: last.error, at: last.at },
+  };
+};
 
 /** Keeps webhooks, of checked input; docs/contract-webhooks.md#management-routes. Unknown ids: 404. */
 export class WebhooksService {
   constructor(private readonly app: App) {}
 
   /** Webhooks whose name or address has `q` in it, in the order of `sort`, then of their ids. */
-  async list({ q, sort, ...page }: WebhooksQuery): Promise<Page<ManagedWebhook>> {
+  async list({ q, sort, view, ...page }: WebhooksQuery): Promise<Page<Listed>> {
     await settleArrivedWebhooks(this.app);
     const db = await this.app.db.current();
     const [column = 'id', direction] = sort.split(':');
@@ -169,7 +189,13 @@ export class WebhooksService {
     if (column !== 'id') query.orderBy('id');
     const { rows: listed, meta } = await readPage<WebhookRow>(db, query, page);
     const health = await readHealthOf(this.app, listed);
-    return { data: listed.map((row, at) => toManaged(row, health[at] as Health)), meta };
+    const data: Listed[] = [];
+    for (const [at, row] of listed.entries()) {
+      const last = await readLastAnswer(db, Number(row.id));
+      const managed = { ...toManaged(row, health[at] as Health), last };
+      data.push(view === 'summary' ? toSummary(managed) : managed);
+    }
+    return { data, meta };
   }
 
   async get(id: number): Promise<ManagedWebhook> {
@@ -203,16 +229,18 @@ export class WebhooksService {
   }
 
   /**
-   * If this switches it on, its health has what waited until now, which `waiting: 'discard'` ends before.
+   * Activating keeps waiting deliveries, counted in its health, unless `waiting: 'discard'` ends them before.
    * @param mayMoveHeaders own headers may go to another address without being given again
    * @throws ValidationError (400) as `judgeChange` does
    */
   async update(
     id: number,
-    { active, waiting, headers, ...input }: UpdateWebhook,
-    { mayMoveHeaders }: { mayMoveHeaders: boolean }
-  ): Promise<ManagedWebhook> {
+    { active, waiting, headers, if_updated_at: expected, ...input }: UpdateWebhook,
+    { mayMoveHeaders, by = null }: { mayMoveHeaders: boolean; by?: string | null }
+  ): Promise<ManagedWebhook | Refused> {
     const known = await this.findSettled(id);
+    const conflict = changedMeanwhile(known, expected);
+    if (conflict) return conflict;
     const change = { ...input, active, headers };
     judgeChange(known, change, mayMoveHeaders);
     if (active && !known.active && waiting === 'discard') await discardWaiting(this.app, id);
@@ -225,6 +253,8 @@ export class WebhooksService {
       // As it is now, and stays until the transaction ends: it may just be switched off.
       const locked = rows(tx).where({ id }).forUpdate();
       const before = await firstOrNotFound<WebhookRow>(locked, 'Webhook');
+      const isLate = changedMeanwhile(before, expected);
+      if (isLate) return isLate;
       judgeChange(before, change, mayMoveHeaders);
       const switchesOn = active === true && !before.active;
       // Deliveries that waited while it was off go out now.
@@ -238,9 +268,9 @@ export class WebhooksService {
           ...(switchesOn && NO_FAILURES),
         },
       });
+      await rows(tx).where({ id }).update({ changed_by: by });
       const after = await findWebhook(this.app, id);
-      // The receiver that asked for a pause may not be the one that answers there now, and earlier
-      // attempts say nothing of it.
+      // A pause was asked for by the old receiver, and earlier attempts say nothing about the new one.
       const startsOver = switchesOn || after.url !== before.url;
       if (startsOver) {
         const activation = tx.raw('COALESCE(activation, 0) + 1');
@@ -249,12 +279,13 @@ export class WebhooksService {
       const row = startsOver ? await findWebhook(this.app, id) : after;
       const ordering = row.ordering ?? 'none';
       if (ordering !== (before.ordering ?? 'none')) {
-        // Somebody may have given it another one since it was read.
+        // It may have been given another one since it was read.
         if (!isReordered) await store.queue.lockGroup(tx, id);
         await getDeliveryChanges(this.app).reorder(tx, { id, ordering });
       }
       return toManaged(row, await this.healthOf(row, switchesOn || !row.active));
     });
+    if (changed instanceof Refused) return changed;
     store.limits.noteWebhook(changed);
     // Deliveries that a rate or an order held back may go now.
     announceDeliveries(this.app, id);
@@ -267,15 +298,15 @@ export class WebhooksService {
     const { document_id: documentId } = await findWebhook(this.app, id);
     await this.app.db.retrying(() => documentsOf(this.app.strapi, WEBHOOK).delete({ documentId }));
     await awaitOtherNodes(this.app);
-    // After its webhook nothing claims a delivery any more; the log goes in small batches.
-    // Attempts that were under way are being recorded, in an order of their own.
+    // Without its webhook a delivery is not claimed; the log is removed in batches. Running attempts lock in another
+    // order.
     await removeDeliveriesOf(this.app, id);
     await removeRollupsOf(this.app, id);
     await this.app.db.retrying(() => getDeliveryStore(this.app).queue.forget(id));
   }
 
   /** Replaces the secret, for queued deliveries too; the old one signs as well for `overlap_hours`, or stops now. */
-  async rotateSecret(id: number, { overlap_hours: hours }: RotateSecret) {
+  async rotateSecret(id: number, { overlap_hours: hours }: RotateSecret, by: string | null = null) {
     const { document_id: documentId, secret: old } = await findWebhook(this.app, id);
     const secret = generateSecret();
     const at = Date.now();
@@ -285,14 +316,15 @@ export class WebhooksService {
       previous_secret_until: hours > 0 ? at + Math.round(hours * HOUR_MS) : null,
       updated_at: at,
     };
-    await this.app.db.retrying(() =>
-      documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data })
-    );
+    await this.app.db.retrying(async (tx) => {
+      await documentsOf(this.app.strapi, WEBHOOK).update({ documentId, data });
+      await rows(tx).where({ id }).update({ changed_by: by });
+    });
     await awaitOtherNodes(this.app);
     return { secret };
   }
 
-  /** As it is to be seen: what an import brought is looked after first. */
+  /** The webhook for display, after settling imported ones. */
   private async findSettled(id: number): Promise<WebhookRow> {
     await settleArrivedWebhooks(this.app);
     return findWebhook(this.app, id);

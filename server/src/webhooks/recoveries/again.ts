@@ -14,10 +14,9 @@ import type { Db, Tx } from '../../database/db';
 type Row = PlacedRow & Pick<DeliveryRow, 'site_instance'>;
 
 /**
- * Makes failing and failed deliveries due now, in a transaction. Failed ones start over with their whole
- * schedule; one whose attempt is under way has it already.
+ * Makes failing and failed deliveries due now. Failed ones restart their schedule; those under way count as due.
  * @param isHeld whether an event may not be sent now
- * @returns how many attempts each has had that is due or under way, by the id of its row; of others nothing
+ * @returns the attempts so far of each that is due or under way, by row id; others are omitted
  */
 export const sendAgain = async (
   tx: Tx,
@@ -56,7 +55,7 @@ export const sendAgain = async (
 };
 
 interface FoundAgain extends QueuedAgain {
-  /** It is due for nobody: it waits for another of its record, or for a module. */
+  /** It is not due: it waits for an earlier delivery of its record, or for a module. */
   isHeld: boolean;
 }
 
@@ -85,10 +84,7 @@ export const readAgain = async (
   );
 };
 
-/**
- * How the attempts of some deliveries ended, by the ids of their rows; in one statement, for nothing ends in it.
- * @returns the attempts made so far, and for each in the log, oldest first, true if it succeeded
- */
+/** Attempts of deliveries by row id, and whether each in the log succeeded, oldest first; as of one moment. */
 export const readEnds = async (db: Db, ids: readonly number[]) => {
   const several = new Map<number, { tries: number; ends: boolean[] }>();
   if (ids.length === 0) return several;

@@ -18,7 +18,7 @@ import { createDeliveriesSource, createJournalSource, type RecoverySource } from
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** For so long other processes leave a recovery alone that one looks at: a dead one delays it by that. */
+/** How long other processes skip a recovery that one is looking at; a crash delays it by that. */
 const LOOK_MS = 10_000;
 /** Items that are looked at, left out or removed together. */
 const AT_ONCE = 500;
@@ -31,7 +31,7 @@ const recoveryItems = (db: Db): Knex.QueryBuilder => db.table(RECOVERY_ITEMS_TAB
 /** All but previews. */
 export const started = (db: Db): Knex.QueryBuilder => recoveries(db).whereNot('state', 'preview');
 
-/** Locks a recovery until the transaction ends: whatever changes it or its items does so first. */
+/** Locks a recovery until the transaction ends: every change of it or its items does that first. */
 export const lockRecovery = async (tx: Tx, id: number): Promise<RecoveryRow | undefined> =>
   (await started(tx).where({ id }).forUpdate().first()) as RecoveryRow | undefined;
 
@@ -74,7 +74,7 @@ type Changes = Record<'queued' | 'sent' | 'failed' | 'skipped', number>;
 /** Something that is queued and has not had an attempt since. */
 interface Untried {
   webhook: number;
-  /** It waits for another one, or for a module. */
+  /** It waits for an earlier delivery, or for a module. */
   isHeld: boolean;
 }
 
@@ -138,17 +138,14 @@ const FAILED_AGAIN_MS = 5000;
 export const announceRecoveries = (app: App, id: number | null): void =>
   app.scheduler.announce(RECOVERIES, id, app.clock.now());
 
-/**
- * Works on recoveries from this node. Any number of nodes may: each look is taken by one of them, and is
- * one transaction, so a process may die at any moment.
- */
+/** Works on recoveries. Any number of nodes may: each look is one transaction, so a process may die at any moment. */
 export class RecoveryHandler implements GroupHandler {
   readonly turns = { groups: TURNS, nodes: 1 };
   private readonly sources: Readonly<Record<RecoveryKind, RecoverySource>>;
-  /** Ends the current work early; the next process goes on with it. */
+  /** Ends the current work early; the next process continues it. */
   private stopping = false;
   private readonly underWay = new Set<Promise<unknown>>();
-  /** Looks that were begun here and that nobody waits for, by their recoveries. */
+  /** Looks of this process that are not awaited, by recovery. */
   private readonly begun = new Map<number, Promise<void>>();
   /** When recoveries are tried again whose look failed, epoch milliseconds. */
   private readonly restUntil = new Map<number, number>();
@@ -198,14 +195,14 @@ export class RecoveryHandler implements GroupHandler {
     await Promise.all(this.underWay);
   }
 
-  /** Looks at a recovery, and says when it is to be looked at again. */
+  /** Looks at a recovery and schedules its next look. */
   private async lookApart(id: number): Promise<void> {
     let again: number | null = null;
     try {
       again = await this.takeTurn(id);
       this.restUntil.delete(id);
     } catch (error) {
-      this.app.log.error(`switchboard: recovery ${id} could not go on: ${errorText(error)}`);
+      this.app.log.error(`switchboard: recovery ${id} could not continue: ${errorText(error)}`);
       again = this.now() + FAILED_AGAIN_MS;
       this.restUntil.set(id, again);
     } finally {
@@ -215,8 +212,8 @@ export class RecoveryHandler implements GroupHandler {
   }
 
   /**
-   * Looks at a recovery, unless another process does: finds its items, settles those that are queued, queues more.
-   * @returns when it is to be looked at again, epoch milliseconds; null: another process will, or it has ended
+   * One look at a recovery, unless another process does: finds, settles and queues items. Returns the time of the next
+   * look, epoch milliseconds; null: it has ended or another process continues.
    */
   private async look(id: number): Promise<number | null> {
     const looked = await this.app.db.retrying(async (tx) => {
@@ -394,7 +391,7 @@ const removePart = (app: App, id: number): Promise<boolean> =>
     return true;
   });
 
-/** Removes previews that nobody started and recoveries that ended before the log's days, with pauses between. */
+/** Removes unstarted previews, and recoveries that ended before the log's days, with pauses between. */
 export const removeOldRecoveries = async (
   app: App,
   logDays: number,

@@ -32,8 +32,8 @@ export interface RecoverySource {
   /** Finds everything that a recovery is to send, part by part; from the start if a process died meanwhile. */
   collect(recovery: RecoveryRow): AsyncGenerator<FoundItem[]>;
   /**
-   * Puts items into the queue of deliveries, in the transaction that records it.
-   * @returns those that are in the queue, by `ref`; of the others there is nothing to send any more.
+   * Queues deliveries for items, in the transaction of the recovery.
+   * @returns queued ones by `ref`; the others can no longer be sent
    */
   queue(tx: Tx, items: readonly RecoveryItemRow[]): Promise<Map<number, QueuedItem>>;
 }

@@ -4,10 +4,9 @@ import { type Refusal, refusal } from '../../runtime/refusal';
 import { addFilterKeywords, expandFilter, LOOPED, UnfitFilter, withInner } from './filter-schema';
 
 /**
- * Keeps what was made of the filters that were asked last, by the text of a webhook's row: after any change, by
- * whatever means, the next event goes by the new filter, and webhooks with the same one share it.
- * @param make throws where it cannot be made; nothing is kept then
- * @param most how many are kept; the one that was asked the longest ago is forgotten first
+ * Caches compiled filters by the row's text: any change applies to the next event, and equal filters are shared.
+ * @param make may throw; nothing is kept then
+ * @param most maximum size; the least recently used is dropped
  */
 export class FilterCache<Filter, T> {
   /** A map remembers the order in which it was filled: the least recently used comes first. */
@@ -18,7 +17,7 @@ export class FilterCache<Filter, T> {
     private readonly most: number
   ) {}
 
-  /** Gives what was made of a filter's text, and makes it where it is not kept. */
+  /** The compiled filter of a text, compiled if it is not cached. */
   get(text: string, filter: Filter): T {
     const made = this.kept.get(text) ?? this.make(filter);
     this.kept.delete(text);
@@ -37,14 +36,14 @@ type DataFilter = Record<string, unknown>;
 /** A character of a pattern that stands for itself, or one that was escaped so that it does. */
 const LITERAL = /^(?:[^\\^$.*+?()[\]{}|]|\\[\\^$.*+?()[\]{}|/-])*$/u;
 
-/** The keywords for a pattern `^abc`, `abc$`, `^abc$` or `abc`, special characters escaped; null: it says more. */
+/** The keywords for a pattern `^abc`, `abc$`, `^abc$` or `abc`, special characters escaped; null for other patterns. */
 const keywordsOf = (pattern: string): DataFilter | null => {
   const starts = pattern.startsWith('^');
   const ends = /(?:^|[^\\])(?:\\\\)*\$$/.test(pattern);
   const sought = pattern.slice(starts ? 1 : 0, ends ? -1 : undefined);
   if (!LITERAL.test(sought)) return null;
   const text = sought.replace(/\\(.)/gu, '$1');
-  // A pattern says nothing of what is no text.
+  // A pattern matches any value that is not a text.
   if (starts && ends) return { if: { type: 'string' }, then: { const: text } };
   if (starts) return { startsWith: text };
   return ends ? { endsWith: text } : { includes: text };
@@ -58,7 +57,7 @@ const withKeywords = (schema: DataFilter, said: DataFilter): DataFilter => {
   return { ...schema, allOf: [...others, said] };
 };
 
-/** A filter with its simple patterns said by keywords; those that say more are left where they are. */
+/** A filter with simple patterns replaced by keywords; other patterns stay. */
 const withoutPatterns = (schema: DataFilter): DataFilter => {
   const { pattern, ...rest } = withInner(schema, (inner) =>
     isRecord(inner) ? withoutPatterns(inner) : inner
@@ -74,9 +73,8 @@ const NOTHING: DataFilter = { not: {} };
 const texts = new WeakMap<DataFilter, string>();
 
 /**
- * The filter that a webhook's row holds; null: none. Somebody else may have written there what is no
- * filter: that lets nothing through, and must cost no write. Simple patterns, which version 0.2 took,
- * become today's keywords; the row stays unchanged, for nodes of 0.2 that run at the same time.
+ * A webhook row's filter, or null. Invalid text matches nothing, and must not fail a write. Simple patterns of version
+ * 0.2 become keywords; the row stays unchanged for nodes of 0.2 that run at the same time.
  */
 export const storedFilter = (text: string | null): DataFilter | null => {
   if (text === null) return null;
@@ -104,7 +102,7 @@ const ajv = new Ajv2020({
   allowUnionTypes: true,
   // The meaning of a format differs from library to library; here it is an annotation only.
   validateFormats: false,
-  // Schemas are judged before; compiling the schema of schemas alone takes some 100 ms.
+  // Schemas are checked before; compiling the meta-schema by itself takes some 100 ms.
   validateSchema: false,
   meta: false,
   addUsedSchema: false,
@@ -149,18 +147,14 @@ export const refusalOf = (filter: DataFilter): Refusal | null =>
 /** Why a filter is not taken, in words for its author; null if it is. */
 export const judgeFilter = (filter: DataFilter): Refusal | null => {
   const fault = faultOf(() => compile(filter));
-  return fault && refusal(`is no filter: ${fault.message}`, fault.code, fault.values);
+  return fault && refusal(`is not a valid filter: ${fault.message}`, fault.code, fault.values);
 };
 
 /** A filter that is compiled takes some 10 kB; a site with more webhooks compiles some of them again. */
 const KEPT = 5000;
 const compiled = new FilterCache<DataFilter, ValidateFunction>(compile, KEPT);
 
-/**
- * True if data is sent to a webhook with this filter.
- * @param data as JSON has it, whole: before anything is left out of it
- * @throws Error if the filter is none; such a filter cannot be saved
- */
+/** True if a webhook with this filter gets data; `data` is the full JSON. Throws an Error for an invalid filter. */
 export const matches = (filter: DataFilter, data: unknown): boolean => {
   const text = texts.get(filter) ?? JSON.stringify(filter);
   return compiled.get(text, filter)(data);

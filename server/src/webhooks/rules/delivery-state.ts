@@ -67,9 +67,9 @@ export interface NextState extends DeliveryProgress {
 const LONGEST_PAUSES_MS = 72 * 3_600_000;
 
 /**
- * The transition if the receiver asked for a pause: only the next attempt is due later; docs/receivers.md#asking-for-a-pause.
- * @param until when the pause ends, `at` when the attempt ended; both epoch milliseconds
- * @returns null if it was put off for long enough: the attempt counts as any other
+ * The transition if the receiver asked for a pause: only the next attempt moves; docs/receivers.md#asking-for-a-pause.
+ * @param until end of the pause, `at` end of the attempt; epoch milliseconds
+ * @returns null if it was delayed long enough: the attempt counts as any other
  */
 export const afterPause = (
   before: DeliveryProgress & { pausedMs: number; nextAttemptAt: number | null },
@@ -133,11 +133,9 @@ const untilOf = (value: string, at: number): number => {
 };
 
 /**
- * Until when a receiver that answered 429 or 503 wants to be left alone, by its `Retry-After`.
+ * The end of a pause that a 429 or 503 asks for by `Retry-After`, capped at a day; null if there is none: 0, a past
+ * time, or neither whole seconds nor an HTTP date. Epoch milliseconds, as is `at` (now).
  * @param value the header as it came
- * @param at now, epoch milliseconds
- * @returns epoch milliseconds, a day ahead at most; null if it asks for no pause: 0, a time that has
- * passed, or anything that is neither whole seconds nor a date of HTTP
  */
 export const pauseUntil = (value: string | undefined, at: number): number | null => {
   const until = untilOf(value?.trim() ?? '', at);

@@ -16,7 +16,7 @@ export interface CountedAttempt {
   ok: boolean;
   /** The delivery's final status, if the attempt ended it. */
   ended: 'sent' | 'failed' | null;
-  /** The receiver said that it is gone for good. */
+  /** The receiver answered 410: it is gone permanently. */
   isGone?: boolean;
   /** Epoch milliseconds. */
   at: number;
@@ -29,15 +29,12 @@ interface SwitchOffLimits {
   failingHours: number;
 }
 
-/** A webhook that is asked for little is not switched off for a bad day: so many attempts must have failed. */
+/** A webhook with few deliveries is not switched off for a bad day: this many attempts must have failed. */
 const LEAST_FAILED_ATTEMPTS = 20;
 
 const hours = (count: number): string => `${count} ${count === 1 ? 'hour' : 'hours'}`;
 
-/**
- * Goes on counting, in the order of the attempts. docs/contract-webhooks.md#switching-off.
- * @returns the new counts, and why the webhook is to be switched off where it is.
- */
+/** Continues counting in the order of attempts, and says why to deactivate. docs/contract-webhooks.md#switching-off */
 export const continueFailing = (
   before: Failing,
   attempts: readonly CountedAttempt[],

@@ -17,12 +17,11 @@ export interface QueuedAgain {
 }
 
 /**
- * How the first attempt ended that a delivery had since a recovery queued it.
+ * The outcome of a delivery's first attempt since a recovery queued it; null: none yet. Ended without one, or gone:
+ * failed.
  * @param before its attempts when it was queued
- * @param now as it is; undefined: the log no longer has it
- * @param ends whether each of the attempts that the log has succeeded, oldest first; only looked at
- * where it had several since
- * @returns null: it had none yet. A delivery that ended without one, or is gone, failed.
+ * @param now its current state; undefined if the log no longer has it
+ * @param ends success of each logged attempt, oldest first; used only after several attempts
  */
 export const firstOutcome = (
   before: number,
@@ -37,11 +36,11 @@ export const firstOutcome = (
 };
 
 /**
- * How many more deliveries of each webhook a recovery may queue: the webhooks that can be sent to share
- * what may be untried at once, so that a slow one does not keep the others waiting.
- * @param served webhooks of which something is left to be queued
- * @param untried how many of each are queued and untried, and can be sent now
- * @param stuck how many cannot: their webhook is off or paused, or they wait for another
+ * How many deliveries of each webhook a recovery may queue: sendable webhooks share the limit of untried ones, so a
+ * slow one does not delay the others.
+ * @param served webhooks with something left to queue
+ * @param untried queued, untried and sendable ones of each
+ * @param stuck unsendable ones: inactive or paused webhook, or waiting for another
  */
 export const roomOf = (
   served: readonly number[],
@@ -65,16 +64,10 @@ export const roomOf = (
   return room;
 };
 
-/**
- * The webhooks of which so much is queued and cannot be sent that nothing is added. They must not be among
- * the `served` ones, of which there is a limited number: they would keep the others waiting.
- */
+/** Webhooks with too much queued that cannot be sent: among the limited `served` ones they would block others. */
 export const fullOf = (stuck: ReadonlyMap<number, number>): number[] =>
   [...stuck].filter(([, count]) => count >= STUCK_AT_MOST).map(([webhook]) => webhook);
 
-/**
- * When a recovery is to be looked at again: soon while it moves, less and less often while it does not.
- * @param movedAt when something of it was queued or had its attempt for the last time
- */
+/** The next look at a recovery: soon after progress (`movedAt`: last queued item or attempt), then ever less often. */
 export const nextLook = (now: number, movedAt: number): number =>
   now + Math.min(LATEST_MS, Math.max(SOONEST_MS, Math.round((now - movedAt) / 4)));

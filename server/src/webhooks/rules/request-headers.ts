@@ -16,16 +16,15 @@ export const generateSecret = (random: (size: number) => Buffer = randomBytes): 
   PREFIX + random(32).toString('base64');
 
 /**
- * The value of `X-Service-Signature`: `sha256=` and the lowercase hex HMAC-SHA256 of
- * `<timestamp>.<body>`, keyed with the whole secret string. docs/contract-webhooks.md#signatures.
- * @param timestamp Unix seconds.
+ * `X-Service-Signature`: `sha256=` and the lowercase hex HMAC-SHA256 of `<timestamp>.<body>`, keyed with the whole
+ * secret string; `timestamp` in Unix seconds. docs/contract-webhooks.md#signatures
  */
 export const serviceSignature = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`;
 
 /**
- * The value of `webhook-signature` of the Standard Webhooks convention: `v1,` and the base64
- * HMAC-SHA256 of `<id>.<timestamp>.<body>`, keyed with the bytes that the secret encodes.
+ * `webhook-signature` of Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `<id>.<timestamp>.<body>`, keyed with
+ * the bytes that the secret encodes.
  */
 export const standardSignature = (
   secret: string,
@@ -83,10 +82,7 @@ const HARMLESS =
 /** A value that is a credential as a whole: `Bearer …`, `Basic …` and the like. */
 const CREDENTIAL = /^\s*(?:bearer|basic|digest|negotiate|token|apikey|aws4-hmac-sha256)\s+\S/i;
 
-/**
- * The headers a request-args handler may decide about, out of whatever it returned. Always a JSON
- * content type: the body is signed JSON, whatever a handler says.
- */
+/** The headers that a request-args handler may set, from its result. The content type stays JSON, as the body is. */
 export const keepFreeHeaders = (headers: unknown): Record<string, string> => {
   const free: Record<string, string> = {};
   for (const [name, value] of Object.entries((headers ?? {}) as Record<string, unknown>)) {
@@ -134,8 +130,7 @@ const redactValue = (name: string, value: string): string => {
 };
 
 /**
- * Headers as the log keeps them, of a request or of its answer: credentials are `***`, whether
- * their name tells or their value does (a scheme such as `Bearer`, a token in a URL).
+ * Request or answer headers for the log: credentials are `***`, by name or value (a `Bearer` scheme, a token in a URL).
  * @param own the names of the webhook's own headers, whose values are not shown at all
  */
 export const redactHeaders = (
@@ -154,10 +149,7 @@ export const redactHeaders = (
   return shown;
 };
 
-/**
- * Headers of a webhook's own; docs/contract-webhooks.md#headers-of-its-own. The owner chooses any but
- * those that say what is posted, by whom, and how the connection goes.
- */
+/** Reserved names: they describe body, sender and connection. docs/contract-webhooks.md#headers-of-its-own */
 const RESERVED =
   /^(?:host|content-.*|x-service-.*|webhook-.*|transfer-encoding|connection|keep-alive|proxy-.*|te|trailer|upgrade|expect)$/i;
 
@@ -184,7 +176,7 @@ const shown = (name: string): string => name.slice(0, 64).replace(/[^\x20-\x7e]/
 const judgeOne = (name: string, value: string): Refusal | null => {
   const wrong = (message: string, code: RefusalCode) =>
     refusal(message, code, { name: shown(name) });
-  if (!isName(name)) return wrong('is no name of a header', 'header_name');
+  if (!isName(name)) return wrong('is not a valid header name', 'header_name');
   if (RESERVED.test(name)) {
     return wrong('is set by the site and cannot be replaced', 'header_reserved');
   }
@@ -240,10 +232,7 @@ export const judgeKept = (
   return refusal(message, 'header_unknown', { name });
 };
 
-/**
- * The posted headers: the webhook's own, unless a hook gave one of that name.
- * @param free what hooks left of the headers that are theirs to decide
- */
+/** The posted headers: a webhook's own, unless hooks set that name; `free` is what hooks left. */
 export const withOwnHeaders = (
   free: Record<string, string>,
   own: Readonly<Record<string, string>>

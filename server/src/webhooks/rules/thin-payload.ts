@@ -9,8 +9,8 @@ const isPlain = (value: unknown): boolean =>
   Array.isArray(value) ? value.every((one) => !isComposite(one)) : !isComposite(value);
 
 /**
- * The `data` of an event without what it says of anybody: of its values only `id`, `*_id`, `*_ids`, `changed`,
- * `source` and `type` stay; docs/management-api.md#thin-payloads. @param data as JSON has it
+ * An event's `data` without personal data: only `id`, `*_id`, `*_ids`, `changed`, `source` and `type` keep their
+ * values; docs/management-api.md#thin-payloads. `data` is JSON.
  */
 export const thin = (data: unknown): unknown => {
   if (Array.isArray(data)) return data.filter(isComposite).map(thin);
@@ -31,8 +31,8 @@ const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknow
     : {};
 
 /**
- * The thin form of an event. Names of a site's own attributes say nothing of what they hold, so of an
- * entry or a file its document id stays; docs/any-content-type.md#thin-payloads.
+ * An event's thin form. Attribute names of a site say nothing about content, so of an entry or file only the document
+ * id stays; docs/any-content-type.md#thin-payloads.
  */
 export const thinEvent = (event: string, data: unknown): unknown => {
   if (!isRecord(data)) return thin(data);

@@ -1,6 +1,7 @@
 import { MODULE_IDS, type ModuleId } from '../../../../shared/contracts/modules';
 import { padded, rowsOf } from '../../database/connection';
 import { repeated } from '../../database/dialects/shared';
+import type { RequestArgs } from '../../hooks';
 import { isAnswering, isVisited } from '../../http/server';
 import { enabledModules, storedModules } from '../../modules/modules';
 import { createGathering } from '../../runtime/event-loop';
@@ -33,16 +34,17 @@ interface Loaded {
   enabled: ReadonlySet<ModuleId>;
   /** The revision of webhooks when it was read. */
   revision: number;
+  /** As handlers left it; none: a crash interrupted the delivery, which is not sent late. */
+  request?: RequestArgs;
 }
 
 const REMEMBERED = 1000;
 
 /**
- * Reads webhooks for attempts. Each attempt must see the secret, the address and the switches as they are now (rotation
- * holds at once, for queued deliveries too), yet a query an attempt would be the most expensive part of it. So a row is
- * read again when something was changed in this process, and otherwise before a change by another one is answered:
- * after half of that time, so that as much is left for a post that waits until it may begin. One query reads all that are
- * wanted in one turn of the event loop.
+ * Reads webhooks for attempts. Each attempt needs the current secret, address and switches (rotation applies at once,
+ * to queued deliveries too), but a query per attempt would be its most expensive part. A row is read again after a
+ * change in this process, and otherwise before another process's change is answered: after half of that time, the rest
+ * being left for posts that wait to begin. One query reads all rows requested in one turn of the event loop.
  */
 const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
   const modules = storedModules(db.pool).toSQL();
@@ -89,9 +91,8 @@ const interrupted = (endedAt: number): AttemptResult => {
 };
 
 /**
- * Works on due deliveries, from this node. Each goes through this file from top to bottom: it is claimed
- * by the worker, `decide` says whether it is sent now, `perform` sends it, `recordAttempts` writes
- * the result together with others, and `tell` calls handlers.
+ * Sends due deliveries from this node. Steps, top to bottom: the worker claims, `decide` checks, `perform` sends,
+ * `recordAttempts` writes results in batches, and `tell` calls handlers.
  */
 export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBack) => {
   const options = app.options.webhooks;
@@ -125,18 +126,32 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     return isTest && (group !== BY_HAND || isLate);
   };
 
+  /** As `decide`, with the request. The webhook is as it is once handlers have ended, however long they took. */
+  const prepare = async (lease: LeasedDelivery): Promise<Loaded | UnsentReason> => {
+    let decision = await decide(lease);
+    for (;;) {
+      if (typeof decision === 'string' || isInterrupted(lease)) return decision;
+      const { url } = decision.webhook;
+      const request = await sender.prepare(decision.webhook, lease.delivery.event);
+      if (requestArgs.getHandlers().length > 0) decision = await decide(lease);
+      if (typeof decision === 'string') return decision;
+      // Otherwise handlers saw another address.
+      if (decision.webhook.url === url) return { ...decision, request };
+    }
+  };
+
   /** @returns the attempt that was made; null if none was, and the delivery is somewhere safe */
   const perform = async (lease: LeasedDelivery, atOnce: number): Promise<MadeAttempt | null> => {
     const { delivery, group } = lease;
-    let decision = await decide(lease);
+    let decision = await prepare(lease);
     if (typeof decision !== 'string') {
-      const { revision, webhook } = decision;
+      const { request, revision, webhook } = decision;
       const manual = group === BY_HAND || delivery.status !== 'pending';
       const turn = { lane: group, atOnce, waitMs: subscribers.goodForMs / 2, revision };
-      const result = isInterrupted(lease)
-        ? interrupted(store.now())
-        : await sender.attempt(delivery, { webhook, manual, ...turn });
-      // If nobody knows whether it was made, it comes again when its lease ends.
+      const result = request
+        ? await sender.attempt(delivery, { webhook, request, manual, ...turn })
+        : interrupted(store.now());
+      // If it is unknown whether it was made, it is repeated when its lease ends.
       if (result !== UNBEGUN) return result && { lease, webhook, ...result };
       decision = 'given back';
     }
@@ -151,10 +166,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     return null;
   };
 
-  /**
-   * Handlers run concurrently with the recording: one that hangs must not hold the outcomes of others
-   * until their leases end. So many at once, no more: memory must not follow a slow handler.
-   */
+  /** Handlers run concurrently with recording, as a hanging one must not hold outcomes; bounded, to limit memory. */
   const telling = new Set<Promise<void>>();
   let untold = 0;
   const tell = async (recorded: readonly RecordedAttempt[]): Promise<void> => {

@@ -23,7 +23,7 @@ export const REPLAYED = { 'X-Service-Replayed': '1' };
 
 export type Headers = Record<string, string>;
 
-/** An attempt that is to be made. All of it can be handed to another thread. */
+/** An attempt to make. All of it can be passed to another thread. */
 export interface Post extends Laned {
   /** The revision of webhooks when this one was read. */
   revision: number;

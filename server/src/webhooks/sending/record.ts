@@ -2,7 +2,7 @@ import { inParts } from '../../database/connection';
 import type { RowUpdate } from '../../database/dialects/shared';
 import { isInfrastructureFault } from '../../database/retry';
 import { findInChunks } from '../../database/written-rows';
-import { debugEach, errorText, isoTimeOrNull } from '../../runtime/text';
+import { debugEach, isoTimeOrNull, logFailure } from '../../runtime/text';
 import { nextTurn } from '../../runtime/event-loop';
 import { OPERATIONAL_EVENTS } from '../catalogue';
 import { recordedLine, switchedOffLine } from '../debug-lines';
@@ -18,16 +18,13 @@ import type { AttemptResult } from './send';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** An attempt that was made under a lease and is to be recorded. */
+/** An attempt that was made under a lease, to be recorded. */
 export interface MadeAttempt extends AttemptResult {
   lease: LeasedDelivery;
   webhook: WebhookRow;
 }
 
-/**
- * True if an attempt counts for a webhook: only if it was made to its current address, and since it was
- * switched on. The address is compared, too, because somebody else may have written it.
- */
+/** True if an attempt was made to the webhook's present address (anybody may write it), and since it was switched on. */
 const countsFor = (
   webhook: Pick<WebhookRow, 'url' | 'activation'>,
   { webhook: attempted }: MadeAttempt
@@ -39,7 +36,7 @@ const toAnswered = (one: MadeAttempt) => {
   const { attempt, endedAt, retryAfter } = one;
   const mayPause = attempt.status === 429 || attempt.status === 503;
   return {
-    /** Until when the receiver asked to be left alone, epoch milliseconds; null: it did not. */
+    /** The end of the pause that the receiver asked for, epoch milliseconds; null: it asked for none. */
     pauseUntil: mayPause ? pauseUntil(retryAfter, endedAt) : null,
     isGone: attempt.status === 410,
     ...one,
@@ -52,7 +49,7 @@ type AnsweredAttempt = ReturnType<typeof toAnswered>;
 /** An attempt that is in the log, with what it made of its delivery. */
 export type RecordedAttempt = AnsweredAttempt & { next: NextState };
 
-/** Attempts with what receivers asked for; nothing where the answer does not count for its webhook any more. */
+/** Attempts with requested pauses; none if the answer no longer counts for its webhook. */
 const readAnswers = async (db: Db, made: readonly MadeAttempt[]): Promise<AnsweredAttempt[]> => {
   const answered = made.map(toAnswered);
   const asking = answered.filter(({ isGone, pauseUntil: until }) => isGone || until !== null);
@@ -76,7 +73,7 @@ const nextState = (one: AnsweredAttempt, schedule: readonly number[]): NextState
   const paused = until === null ? null : afterPause(delivery, until, endedAt);
   if (paused) return paused;
   if (isGone) return afterAttempt(delivery, ok, [], endedAt);
-  // Somebody made it due before its time: what it has of its schedule stays.
+  // A manual resend moved it forward: its place in the schedule stays.
   const isAhead = attempt.manual || lease.dueAt < (delivery.nextAttemptAt ?? 0);
   const dueAt = isAhead ? delivery.nextAttemptAt : null;
   return afterAttempt(delivery, ok, schedule, endedAt, dueAt);
@@ -87,10 +84,9 @@ const isUnnoted = ({ ok, webhook }: MadeAttempt): boolean =>
   ok && answeredSinceRotation(webhook) === false;
 
 /**
- * Locks the webhooks that attempts change, until the transaction ends: those of which one failed or is to
- * be noted, and those whose attempts all succeeded only if that is news. So nobody changes their
- * addresses or switches them on between the judgement and what is written.
- * @returns them in the order of their ids: two nodes must not wait for each other
+ * Locks webhooks that attempts change, until the transaction ends: those with a failure or something to note, and those
+ * with only successes if that is news. So addresses and activation cannot change before the result is written. Returns
+ * them by id, which prevents deadlocks.
  */
 const lockWebhooks = async (tx: Tx, made: readonly MadeAttempt[]): Promise<WebhookRow[]> => {
   const isNews = (one: MadeAttempt): boolean =>
@@ -125,13 +121,9 @@ const counted = (recorded: readonly RecordedAttempt[]) =>
       isAlarm: Object.hasOwn(OPERATIONAL_EVENTS, delivery.event),
     }));
 
-const numberOrNull = (stored: number | string | null): number | null =>
-  stored === null ? null : Number(stored);
+const numberOrNull = (stored: number | string | null) => (stored === null ? null : Number(stored));
 
-/**
- * A webhook's record of its attempts after further ones, with why it is to be switched off, the alarm about
- * it, and until when its receiver asked to be left alone; null for none.
- */
+/** A webhook's columns after further attempts; the reason to switch it off, the alarm and the pause, null for none. */
 const judge = (app: App, before: WebhookRow, own: readonly RecordedAttempt[]) => {
   const { disableAfterFailures, disableAfterFailingHours } = app.options.webhooks;
   const limits = { failures: disableAfterFailures, failingHours: disableAfterFailingHours };
@@ -150,8 +142,7 @@ const judge = (app: App, before: WebhookRow, own: readonly RecordedAttempt[]) =>
   );
   const pause = requested.length > 0 ? Math.max(...requested) : null;
   const rotation = numberOrNull(before.previous_secret_until);
-  // Tests count, for they are how a new secret is tested. An attempt says nothing of a rotation
-  // that came meanwhile.
+  // Tests count: they are how new secrets are tested. An attempt says nothing about a rotation after it.
   const isAnswered = own.some(
     (one) => isUnnoted(one) && numberOrNull(one.webhook.previous_secret_until) === rotation
   );
@@ -170,11 +161,9 @@ const judge = (app: App, before: WebhookRow, own: readonly RecordedAttempt[]) =>
 };
 
 /**
- * Writes what attempts mean for their webhooks, within the transaction that records them, so each counts
- * exactly once on any number of nodes. Switches off those that have failed too often or for too long. An
- * attempt that succeeded writes nothing if the one before did. docs/contract-webhooks.md#switching-off,
- * docs/contract-webhooks.md#health, docs/receivers.md#asking-for-a-pause.
- * @returns alarms about them, and until when receivers asked to be left alone, by webhook
+ * Writes what attempts mean for their webhooks, in the recording transaction: each counts exactly once on any number of
+ * nodes. Deactivates persistently failing ones. docs/contract-webhooks.md#switching-off and #health,
+ * docs/receivers.md#asking-for-a-pause. Returns alarms, and the ends of requested pauses, by webhook.
  */
 const updateWebhooks = async (app: App, tx: Tx, recorded: readonly RecordedAttempt[]) => {
   const alarms: Alarm[] = [];
@@ -231,9 +220,8 @@ const bare = (outcome: RecordedAttempt): RecordedAttempt => {
 type OnRecorded = (recorded: readonly RecordedAttempt[]) => Promise<void>;
 
 /**
- * One row that the database refuses must not cost the others their outcomes: what fails is split until only
- * that row is left, and this is recorded without the answer.
- * @param refused why the database refused the answer, if this is such a row
+ * Splits a failing batch until one refused row is left, which is recorded without its answer: it must not cost other
+ * rows their outcomes. `refused` is why the database refused the answer.
  */
 const recordSplitting = async (
   app: App,
@@ -246,13 +234,12 @@ const recordSplitting = async (
   try {
     await onRecorded(await recordTogether(app, outcomes));
     if (!refused) return;
-    app.log.warn(
-      `switchboard: ${which} was recorded without the answer, which the database refused: ${errorText(refused.error)}`
-    );
+    const without = `${which} was recorded without the answer, which the database refused`;
+    logFailure(app, without, 'warn')(refused.error);
   } catch (error) {
     if (isInfrastructureFault(error)) throw error;
     if (refused) {
-      app.log.error(`switchboard: ${which} could not be recorded: ${errorText(error)}`);
+      logFailure(app, `${which} could not be recorded`)(error);
     } else if (first && outcomes.length === 1) {
       await recordSplitting(app, [bare(first)], onRecorded, { error });
     } else {
@@ -266,10 +253,9 @@ const recordSplitting = async (
 };
 
 /**
- * Records attempts: each delivery's new state while its lease still holds, and, in the same
- * transaction, what it means for its webhook. In parts of bounded size.
- * @param onRecorded is called with those that were recorded, part by part; a lost lease records nothing.
- * @throws if the database is away; what has been recorded by then stays so when it is called again.
+ * Records attempts whose lease holds, and in the same transaction their meaning for webhooks, in bounded parts.
+ * @param onRecorded gets recorded ones, part by part; a lost lease records nothing
+ * @throws if the database is unreachable; recorded parts stay recorded when it is called again
  */
 export const recordAttempts = async (
   app: App,
@@ -290,14 +276,8 @@ export const recordAttempts = async (
   }
 };
 
-/**
- * Runs `service_crm_webhook_delivered` for attempts that were recorded; side by side, because one
- * handler that is slow about one delivery need not keep the others waiting.
- */
-export const tellDelivered = async (
-  app: App,
-  recorded: readonly RecordedAttempt[]
-): Promise<void> => {
+/** Runs `service_crm_webhook_delivered` for recorded attempts, side by side: a slow handler delays no others. */
+export const tellDelivered = async (app: App, recorded: readonly RecordedAttempt[]) => {
   const hook = app.hooks.get('service_crm_webhook_delivered');
   if (hook.getHandlers().length === 0) return;
   const tell = ({ attempt, lease, next, ok, webhook }: RecordedAttempt) =>

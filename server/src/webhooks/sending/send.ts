@@ -12,7 +12,7 @@ import { endedLine, startedLine } from '../debug-lines';
 import type { DeliveryOutcome, QueuedDelivery } from '../deliveries/store';
 import { keepFreeHeaders } from '../rules/request-headers';
 import type { WebhookRow } from '../tables';
-import { openHeaders, previousSecret, toWebhook } from '../webhook';
+import { headerNames, openHeaders, previousSecret, toWebhook } from '../webhook';
 import { addressFacts, createSiteGuard, isLocalAllowed } from '../nodes';
 import { subscribersOf } from '../subscriptions';
 import { type Headers, type Post, type Posted, Poster, type PosterOptions } from './post';
@@ -27,6 +27,7 @@ export type AttemptResult = Posted & Pick<DeliveryOutcome, 'endedAt'>;
 
 interface Attempted extends Pick<Post, 'manual' | 'revision' | keyof Laned> {
   webhook: WebhookRow;
+  request: RequestArgs;
 }
 
 /** A webhook's secrets and its own headers; null if one can no longer be decrypted. */
@@ -74,10 +75,7 @@ export class Sender {
     }
   }
 
-  /**
-   * Makes one attempt of a delivery: hooks, then sign, guard, post, classify. Never rejects.
-   * @returns null if nobody knows whether it was made
-   */
+  /** Makes one attempt: sign, guard, post, classify. Never rejects; null if it is unknown whether it was made. */
   attempt(
     delivery: QueuedDelivery,
     attempted: Attempted
@@ -103,25 +101,23 @@ export class Sender {
     });
   }
 
-  private async post(delivery: QueuedDelivery, { webhook: row, ...turn }: Attempted) {
+  private async post(delivery: QueuedDelivery, attempted: Attempted) {
+    const { webhook: row, request, ...turn } = attempted;
     const { deliveryId, event, body, replayed } = delivery;
     debugLog(this.app.strapi)?.(startedLine(deliveryId, row, turn.manual));
     const unlocked = unlock(this.app, row);
-    const { url, headers: free } = await this.prepare(row, event, unlocked?.own ?? {});
     const localAllowed = await isLocalAllowed(this.app, this.facts);
-    const request = { url, free, localAllowed, unlocked, ...turn };
-    const posted = await this.make({ deliveryId, event, body, replayed, ...request });
+    const { url, headers: free } = request;
+    const post = { url, free, localAllowed, unlocked, ...turn };
+    const posted = await this.make({ deliveryId, event, body, replayed, ...post });
     if (posted === null || posted === UNBEGUN) return posted;
     debugLog(this.app.strapi)?.(endedLine(deliveryId, posted.attempt));
     return { endedAt: this.app.clock.now(), ...posted };
   }
 
-  /**
-   * Applies the hook to the request. The body and what signs it are not the hook's to change, and the
-   * webhook's own headers not the hook's to see: they are added to what it leaves.
-   */
-  private async prepare(row: WebhookRow, event: string, own: Headers): Promise<RequestArgs> {
-    const saysAgent = Object.keys(own).some((name) => /^user-agent$/i.test(name));
+  /** Applies the hook, which can neither change the body and its signatures nor see the webhook's own headers. */
+  async prepare(row: WebhookRow, event: string): Promise<RequestArgs> {
+    const saysAgent = headerNames(row).some((name) => /^user-agent$/i.test(name));
     const args: RequestArgs = {
       url: row.url,
       headers: {

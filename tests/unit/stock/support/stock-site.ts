@@ -18,8 +18,8 @@ import {
   POS_WAITS_TABLE,
   RECORD_QUEUE_TABLE,
 } from '../../../../server/src/pos/tables';
+import { digestOf } from '../../../../server/src/runtime/text';
 import {
-  digestOf,
   ITEMS_TABLE,
   type LevelRow,
   LEVELS_TABLE,
