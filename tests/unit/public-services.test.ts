@@ -45,8 +45,7 @@ const documents = [document, readDocument('docs/crm.md'), readDocument('docs/ema
 
 it.each(cases)('%s is documented', (uid, methods) => {
   expect(document).toContain(`| \`${uid}\``);
-  for (const method of methods)
-    expect(documents).toMatch(new RegExp(`[.)]${method}\\(`));
+  for (const method of methods) expect(documents).toMatch(new RegExp(`[.)]${method}\\(`));
 });
 
 it('the accessor of the documentation compiles: it is this file’s', () => {
