@@ -40,11 +40,15 @@ const LABELS: Readonly<Record<AdminAction, ReturnType<typeof label>>> = {
 
 export interface Ability {
   can(action: string): boolean;
+  rulesFor(action: string, type: string): { conditions?: object }[];
 }
 
 interface HostPermissions<Action> {
   actionProvider: { registerMany(actions: unknown[]): Promise<unknown>; values(): Action[] };
   engine: { generateUserAbility(user: unknown): Promise<Ability> };
+  createPermissionsManager(of: { ability: Pick<Ability, 'rulesFor'>; model: string }): {
+    addPermissionsQueryTo(query: object, action: string): { filters?: object };
+  };
 }
 
 export const hostPermissions = <Action>({ strapi }: App): HostPermissions<Action> =>

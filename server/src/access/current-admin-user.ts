@@ -2,7 +2,7 @@ import type { Core } from '@strapi/strapi';
 import { errors } from '@strapi/utils';
 import type { Context } from 'koa';
 import { type AdminAction, adminActionId } from '../../../shared/contracts/permissions';
-import type { Ability } from './admin-actions';
+import { type Ability, hostPermissions } from './admin-actions';
 import type { App } from '../app';
 
 /** The name under which the host knows our strategy. */
@@ -93,12 +93,27 @@ export const contentPermissions = ({ strapi }: App, ctx: Context, uid: string) =
   return service.create({ userAbility: (ctx.state as State).userAbility, model: uid });
 };
 
-/** Relations that the conditions of a permission look at: load them with an entry before it is judged. */
-export const judgedRelations = ({ strapi }: App, uid: string, query: object): Promise<object> => {
-  const builder = strapi.plugin('content-manager').service('populate-builder') as (of: string) => {
+/** Relations that conditions of a user's permissions look at: load them with an entry before it is judged. */
+export const judgedRelations = (app: App, ctx: Context, uid: string, judged: Judged[]) => {
+  const builder = app.strapi.plugin('content-manager').service('populate-builder') as (
+    of: string
+  ) => {
     populateFromQuery(query: object): { build(): Promise<object> };
   };
-  return builder(uid).populateFromQuery(query).build();
+  // A rule without a condition answers for all: the host would not look at the others.
+  const rulesFor = (action: string, type: string) =>
+    ((ctx.state as State).userAbility?.rulesFor(action, type) ?? []).filter(
+      ({ conditions = {} }) => Object.keys(conditions).length > 0
+    );
+  const manager = hostPermissions(app).createPermissionsManager({
+    ability: { rulesFor },
+    model: uid,
+  });
+  const filters = judged.map((action) => {
+    const id = `plugin::content-manager.explorer.${action}`;
+    return manager.addPermissionsQueryTo({}, id).filters ?? {};
+  });
+  return builder(uid).populateFromQuery({ $or: filters }).build();
 };
 
 /** True if the caller may see a part of an answer; in the content API, as the host judges it for a route. */

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import type { UID } from '@strapi/strapi';
 import { errors, validate, z } from '@strapi/utils';
 import {
   CONTACT_BAGS,
@@ -14,9 +15,11 @@ import {
 import type { Where } from '../database/written-rows';
 import { endpoint, type Endpoints } from '../http/endpoint';
 import { giveWay } from '../imports/file-import';
-import { csvLine, errorText, noFormula } from '../runtime/text';
+import { csvLine, errorText, isRecord, noFormula } from '../runtime/text';
+import { findTag } from './import/import-batch';
 import { readRows, serialize, tagsOf } from './mapping/records';
 import { type Entry, getInspected, type WatchedSource } from './mapping/sources';
+import type { TagRef } from './rules';
 import type { App } from '../app';
 
 const COLUMNS = [
@@ -54,25 +57,35 @@ async function* pagesOf(app: App, watched: WatchedSource, may: ContentPermission
   }
 }
 
-/** Tags by name, or by slug if an import would split the name. */
-const tagsText = (watched: WatchedSource, entry: Entry): string =>
-  tagsOf(watched, entry)
-    .map(({ name, slug }) => (isPlain(name) && !/[;,|]/.test(name) ? name : (slug ?? '')))
-    .join(';');
+/** Names tags so that an import finds them: by name, or by slug if it would split the name or find another tag. */
+const tagTexts = (app: App) => {
+  const known = new Map<string, unknown>();
+  return async (tags: TagRef[]): Promise<string> => {
+    for (const { id, name, slug } of tags) {
+      if (known.has(id)) continue;
+      const isWhole = isPlain(name) && !/[;,|]/.test(name);
+      known.set(id, isWhole && (await findTag(app, name)) === id ? name : slug);
+    }
+    return tags.map(({ id }) => known.get(id) ?? '').join(';');
+  };
+};
 
 /** A contact by column: the texts of a bag that have a column of their own, and the rest of it as JSON. */
 const rowOf = (watched: WatchedSource, entry: Entry, hasColumn: (name: string) => boolean) => {
   const contact = serialize(watched.source, entry);
   const row: Record<string, unknown> = { ...(contact.dates as object), ...contact };
-  row.tags = tagsText(watched, entry);
   for (const bag of CONTACT_BAGS) {
-    const rest: Record<string, unknown> = {};
-    for (const [name, value] of Object.entries(contact[bag] ?? {})) {
+    const values: unknown = contact[bag] ?? {};
+    const parts = isRecord(values) ? Object.entries(values) : [];
+    const rest = parts.filter(([name, value]) => {
       const column = `${bag}.${name}`;
-      if (PLAIN_NAME.test(name) && isPlain(value) && hasColumn(column)) row[column] = value;
-      else rest[name] = value;
-    }
-    row[bag] = Object.keys(rest).length > 0 ? JSON.stringify(rest) : '';
+      const isOwn = PLAIN_NAME.test(name) && isPlain(value) && hasColumn(column);
+      if (isOwn) row[column] = value;
+      return !isOwn;
+    });
+    if (isRecord(values))
+      row[bag] = rest.length > 0 ? JSON.stringify(Object.fromEntries(rest)) : '';
+    else row[bag] = JSON.stringify(values);
   }
   return row;
 };
@@ -104,8 +117,13 @@ export const contactExports: Endpoints = {
         await validate.validators.validateFilters(types, filters, ['nonAttributesOperators']);
         const chosen = ids === undefined ? {} : { documentId: { $in: ids.split(',') } };
         const allowed = await may.sanitizedQuery.read({ _q, filters: { $and: [filters, chosen] } });
+        // Refuses what is no date, as the host's lists do.
+        await app.strapi.documents(watched.uid as UID.ContentType).findFirst({
+          filters: allowed.filters as never,
+          fields: ['documentId'] as never,
+        });
         const wanted = app.strapi.get('query-params').transform(watched.uid, allowed);
-        const whole = await judgedRelations(app, watched.uid, allowed);
+        const whole = await judgedRelations(app, ctx, watched.uid, ['read']);
         const found = { ...(wanted as object), whole };
         const pages = () => pagesOf(app, watched, may, found);
         const names = new Set<string>();
@@ -116,15 +134,22 @@ export const contactExports: Endpoints = {
             for (const [name, value] of Object.entries(rowOf(watched, entry, isNew))) {
               if ((value ?? '') !== '') used.add(name);
             }
+            if (tagsOf(watched, entry).length > 0) used.add('tags');
           }
         }
         const header = [...COLUMNS.filter((name) => used.has(name)), ...names];
+        const tagsText = tagTexts(app);
         const lines = async function* () {
           yield `\uFEFF${csvLine(header)}`;
           try {
             for await (const page of pages()) {
-              const rows = page.map((row) => rowOf(watched, row, (name) => names.has(name)));
-              yield rows.map((row) => csvLine(header.map((name) => cellOf(row[name])))).join('');
+              let text = '';
+              for (const entry of page) {
+                const row = rowOf(watched, entry, (name) => names.has(name));
+                row.tags = await tagsText(tagsOf(watched, entry));
+                text += csvLine(header.map((name) => cellOf(row[name])));
+              }
+              yield text;
             }
           } catch (error) {
             // The file is cut off. The host logs the error: without a statement and its values.

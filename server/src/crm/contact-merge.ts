@@ -15,7 +15,7 @@ import { Refused } from '../runtime/refusal';
 import { inUnitOfWork, trackNamedDocument } from './capture';
 import { lockEmails, purchasesOf } from './contact-integrity';
 import { Customers } from './customers';
-import { DOCUMENT_ID } from './mapping/kinds';
+import { BAG_MAX, DOCUMENT_ID } from './mapping/kinds';
 import { lockRows, selectRows } from './mapping/records';
 import { columnOf, type Entry, eventsAbout, getInspected } from './mapping/sources';
 import { readUnits } from './rules/lifetime-value';
@@ -34,6 +34,7 @@ interface Relation {
   joinTable?: { name: string; joinColumn: { name: string }; on?: object; morphColumn?: Morph };
 }
 
+const FILE = 'plugin::upload.file';
 const NOTED_BY_HOST = /^(createdBy|updatedBy|localizations)$/;
 
 const relationsOf = ({ strapi }: App, uid: string): [name: string, Relation][] => {
@@ -71,38 +72,48 @@ const moveOneWay = async ({ app, uid, kept, other }: Merge): Promise<void> => {
   }
 };
 
-/** The relations that the contact which is kept gets from the other one. */
-const unitedRelations = async ({ app, uid, kept, other }: Merge): Promise<Entry> => {
+/** True for components and files: they are moved, not shared, to a field that is empty. */
+const isPart = ({ relation, target, joinTable }: Relation): boolean =>
+  Boolean(joinTable?.on) ||
+  relation === 'morphOne' ||
+  (relation === 'morphMany' && target === FILE);
+
+/** The relations and the fields with parts that the contact which is kept gets from the other one. */
+const unitedRelations = async ({ app, uid, kept, other }: Merge) => {
   const data: Record<string, unknown> = {};
+  const parts: string[] = [];
   const idsOf = async (row: Entry, name: string): Promise<unknown[]> => {
     const related: unknown = await app.strapi.db.query(uid).load(row as never, name as never);
     return [related ?? []].flat().map((one) => (one as Entry).id);
   };
   for (const [name, relation] of relationsOf(app, uid)) {
-    // Parts are moved, not shared.
-    if (relation.relation.startsWith('morph') || relation.joinTable?.on) continue;
+    const isMoved = isPart(relation);
+    if (relation.relation.startsWith('morph') && !isMoved) continue;
     const ids = await idsOf(other, name);
     const present = new Set(await idsOf(kept, name));
+    if (isMoved && ids.length > 0 && present.size === 0) parts.push(name);
+    if (isMoved) continue;
     const self = relation.target === uid ? kept.id : null;
     const missing = ids.filter((one) => !present.has(one) && one !== self);
     if (missing.length === 0 || (isToOne(relation) && present.size > 0)) continue;
     data[name] = isToOne(relation) ? missing[0] : { connect: missing.map((id) => ({ id })) };
   }
-  return data;
+  return { data, parts };
 };
 
-/** Moves components and media, if the contact that is kept has none, and what refers to records of any type. */
-const moveParts = async ({ app, uid, kept, other }: Merge): Promise<void> => {
+/** Moves components and media of these fields, and what refers to records of any type. */
+const moveParts = async ({ app, uid, kept, other }: Merge, parts: string[]): Promise<void> => {
   const db = await app.db.current();
-  const move = async (table: string, column: string, where: object, isSingle: boolean) => {
-    const rows = (id: unknown) => db.table(table).where({ ...where, [column]: id });
-    if (isSingle && (await rows(kept.id).first(column))) await rows(other.id).delete();
-    else await rows(other.id).update({ [column]: kept.id });
+  const move = async (table: string, column: string, where: object, isMoved = true) => {
+    const rows = db.table(table).where({ ...where, [column]: other.id });
+    await (isMoved ? rows.update({ [column]: kept.id }) : rows.delete());
   };
   const media: string[] = [];
-  for (const [field, { relation, joinTable }] of relationsOf(app, uid)) {
-    if (joinTable?.on) await move(joinTable.name, joinTable.joinColumn.name, { field }, true);
-    if (relation === 'morphOne') media.push(field);
+  for (const [field, relation] of relationsOf(app, uid)) {
+    const { joinTable } = relation;
+    if (joinTable?.on) {
+      if (parts.includes(field)) await move(joinTable.name, joinTable.joinColumn.name, { field });
+    } else if (isPart(relation)) media.push(field);
   }
   for (const { uid: type, tableName } of app.strapi.db.metadata.values()) {
     for (const [, { morphColumn, joinTable }] of relationsOf(app, type)) {
@@ -111,8 +122,10 @@ const moveParts = async ({ app, uid, kept, other }: Merge): Promise<void> => {
       const table = morphColumn ? tableName : (joinTable?.name ?? '');
       const where = { [morph.typeColumn.name]: uid };
       const fields = morphColumn ? [] : media;
-      for (const field of fields) await move(table, morph.idColumn.name, { ...where, field }, true);
-      await move(table, morph.idColumn.name, where, false);
+      for (const field of fields) {
+        await move(table, morph.idColumn.name, { ...where, field }, parts.includes(field));
+      }
+      await move(table, morph.idColumn.name, where);
     }
   }
 };
@@ -140,6 +153,15 @@ const mergeBody = z.strictObject({
   seen: z.strictObject({ keep: z.iso.datetime(), remove: z.iso.datetime() }).optional(),
 });
 type MergeBody = z.infer<typeof mergeBody>;
+
+/** @throws ValidationError if the values of both together are longer than a contact may have them */
+const checkLength = ({ app }: Merge, values: Record<string, unknown>): void => {
+  for (const { type, path, attribute } of getInspected(app, 'contact').source.fields) {
+    if (type === 'bag' && JSON.stringify(values[attribute ?? ''] ?? null).length > BAG_MAX) {
+      throw fieldError(path, `would be longer than ${BAG_MAX} characters`);
+    }
+  }
+};
 
 /** @throws ForbiddenError if the content manager lets the user not change these fields, or not delete the other one */
 const checkRights = ({ app, kept, other }: Merge, may: ContentPermissions, names: string[]) => {
@@ -170,10 +192,7 @@ const mergeContacts = async (app: App, ctx: Context, { keep, remove, seen }: Mer
   const uid = watched.uid as UID.ContentType;
   const may = contentPermissions(app, ctx, uid);
   const { id: updatedBy } = requireAdminUser(ctx);
-  const judged = await Promise.all([may.sanitizedQuery.update({}), may.sanitizedQuery.delete({})]);
-  const populate = await judgedRelations(app, uid, {
-    $and: judged.map((one) => one.filters ?? {}),
-  });
+  const populate = await judgedRelations(app, ctx, uid, ['update', 'delete']);
   const email = columnOf(app, watched, 'email')?.attribute;
   const where = { documentId: { $in: [keep, remove] } };
   const select = ['id', email ?? 'id'];
@@ -197,14 +216,15 @@ const mergeContacts = async (app: App, ctx: Context, { keep, remove, seen }: Mer
       if (seen && !isDeepStrictEqual([seen.keep, seen.remove], times)) {
         return new Refused('One of the contacts was changed meanwhile', 'changed_meanwhile');
       }
-      const relations = await unitedRelations(merge);
+      const { data: relations, parts } = await unitedRelations(merge);
       const values = mergedValues(merge);
-      checkRights(merge, may, [...Object.keys(relations), ...Object.keys(values)]);
+      checkLength(merge, values);
+      checkRights(merge, may, [...Object.keys(relations), ...parts, ...Object.keys(values)]);
       const params = { documentId: keep };
       await trackNamedDocument(write, [watched], { uid, action: 'update', params });
       await moveOneWay(merge);
       await query.update({ where: { id: kept.id }, data: relations } as never);
-      await moveParts(merge);
+      await moveParts(merge, parts);
       await addPurchases(merge);
       // Before its address is given to the one that is kept.
       await app.strapi.documents(uid).delete({ documentId: remove });

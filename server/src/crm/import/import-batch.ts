@@ -33,18 +33,28 @@ const validateNew = async (app: App, watched: WatchedSource, input: Input): Prom
   await app.strapi.entityValidator.validateEntityCreation(model, data as never);
 };
 
-/** Finds the tags that a file names, by slug or by name, and makes those that are not there. */
+/** The id of the tag that a file names: by its slug or name as written, else in other letters' case. */
+export const findTag = async (app: App, text: string): Promise<string | null> => {
+  const watched = getInspected(app, 'tag');
+  const attributes = watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
+  if (attributes.length === 0) return null;
+  const where = { $or: attributes.map((attribute) => ({ [attribute]: { $eqi: text } })) };
+  const reading = { keys: null, tags: false };
+  const rows = await readRows(app, watched, where, reading, { orderBy: { id: 'asc' } });
+  const tags = rows.map((row) => serialize(watched.source, row));
+  const exact = ['slug', 'name'].map((path) => tags.find((tag) => tag[path] === text));
+  return ([...exact, ...tags].find(Boolean)?.id as string | undefined) ?? null;
+};
+
+/** Finds the tags that a file names, and makes those that are not there. */
 export class ImportTags {
   private readonly known = new Map<string, string>();
-  private readonly watched: WatchedSource;
 
   /** @param dryRun a missing tag is checked and not made; its name stands for its id */
   constructor(
     private readonly app: App,
     private readonly dryRun: boolean
-  ) {
-    this.watched = getInspected(app, 'tag');
-  }
+  ) {}
 
   async idsOf(names: readonly string[]): Promise<string[]> {
     const ids: string[] = [];
@@ -52,30 +62,25 @@ export class ImportTags {
     return [...new Set(ids)];
   }
 
-  private async find(name: string): Promise<string | null> {
-    const attributes = this.watched.source.fields.flatMap(({ attribute }) => attribute ?? []);
-    if (attributes.length === 0) return null;
-    const where = { $or: attributes.map((attribute) => ({ [attribute]: { $eqi: name } })) };
-    const reading = { keys: null, tags: false };
-    const [row] = await readRows(this.app, this.watched, where, reading, { limit: 1 });
-    return row ? serialize(this.watched.source, row).id : null;
-  }
-
   private async idOf(name: string): Promise<string> {
-    const key = name.toLowerCase();
-    const cached = this.known.get(key);
-    if (cached) return cached;
-    const id = (await this.find(name)) ?? (await this.make(name));
-    this.known.set(key, id);
+    const { app, known } = this;
+    const id =
+      known.get(name) ??
+      (await findTag(app, name)) ??
+      known.get(name.toLowerCase()) ??
+      (await this.make(name));
+    known.set(name, id);
     return id;
   }
 
   private async make(name: string): Promise<string> {
-    if (!this.dryRun) return (await createTag(this.app, { name }, () => this.find(name))).id;
-    const slug = await freeSlug(this.app, name);
-    await validateNew(this.app, this.watched, { name, ...(slug && { slug }) });
-    // A later row may name it by its slug.
-    if (slug && !this.known.has(slug)) this.known.set(slug, name);
+    const { app, known } = this;
+    if (!this.dryRun) return (await createTag(app, { name }, () => findTag(app, name))).id;
+    const slug = await freeSlug(app, name);
+    await validateNew(app, getInspected(app, 'tag'), { name, ...(slug && { slug }) });
+    // A later row may name it in other letters' case, or by its slug.
+    known.set(name.toLowerCase(), name);
+    if (slug && !known.has(slug)) known.set(slug, name);
     return name;
   }
 }

@@ -145,9 +145,10 @@ const date = (): Value => ({
 
 const object = () => z.record(z.string(), z.unknown());
 
-const BAG_MAX = 65_536;
-/** A NUL in JSON notation; after an even number of backslashes it is literal text. */
-const WRITTEN_NUL = /(?<!\\)(?:\\\\)*\\u0000/;
+/** Characters of a bag as JSON at most. */
+export const BAG_MAX = 65_536;
+/** A NUL, or half of a surrogate pair, in JSON notation; after an even number of backslashes it is literal text. */
+const UNSTORED = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
 /** @param input of the custom fields that the plugin registers: inputs in the panel in place of JSON */
 const bag = (input: 'address' | 'values', output: z.ZodType): Value => ({
@@ -158,7 +159,9 @@ const bag = (input: 'address' | 'values', output: z.ZodType): Value => ({
       .refine((value) => JSON.stringify(value).length <= BAG_MAX, {
         message: `must not be longer than ${BAG_MAX} characters`,
       })
-      .refine((value) => !WRITTEN_NUL.test(JSON.stringify(value)), noNul)
+      .refine((value) => !UNSTORED.test(JSON.stringify(value)), {
+        message: 'must not contain a NUL character or half of a surrogate pair',
+      })
   ),
   output,
 });
