@@ -9,7 +9,11 @@ const CONTACT = 'plugin::switchboard.contact';
 describeEach(databases(), 'exporting contacts', (database) => {
   let site: Site;
   beforeAll(async () => {
-    site = await startSite({ database, options: { webhooks: { dispatch: false } } });
+    site = await startSite({
+      database,
+      options: { webhooks: { dispatch: false } },
+      setupFiles: [require.resolve('../support/handlers/contact-conditions.js')],
+    });
   }, 180_000);
   afterAll(() => site?.stop(), 60_000);
 
@@ -115,8 +119,63 @@ describeEach(databases(), 'exporting contacts', (database) => {
     expect((await exported('?filters[nothing][$eq]=1')).status).toBe(400);
     expect((await exported('?filter=1')).status).toBe(400);
     expect((await exported('?filters=1')).status).toBe(400);
+    expect((await exported('?filters[createdAt][$gt]=abc')).status).toBe(400);
     const bad = await upload('email,fields\nz@x.test,no json\ny@x.test,[1]\n');
     expect(bad.body.data).toMatchObject({ created: 0, failed: 2 });
+  });
+
+  it('names tags so that an import finds the ones that it means', async () => {
+    const tags = [
+      ['Dup', 'dup-2'],
+      ['Dup', 'dup'],
+      ['Guest', 'guest-2'],
+      ['Best', 'guest'],
+      ['x,y', 'xy'],
+      ['xy', 'other'],
+      ['Plain', 'plain'],
+    ];
+    const ids: string[] = [];
+    for (const [name, slug] of tags) {
+      ids.push((await inCode(site, 'tag').create({ name, slug })).documentId);
+    }
+    for (const [index, id] of ids.entries()) {
+      await inCode(site, 'contact').create({ email: `tagged${index}@x.test`, tags: [id] });
+    }
+    const before = await inCode(site, 'tag').query('count', {});
+    const { text } = await exported('?filters[email][$startsWith]=tagged');
+    expect(text).toMatch(/tagged6@x.test,.*Plain/);
+    const { body } = await upload(text);
+    expect(body.data).toMatchObject({ total: 7, unchanged: 7 });
+    expect(await inCode(site, 'tag').query('count', {})).toBe(before);
+    for (const index of ids.keys()) {
+      const { body: found } = await site.request(
+        'GET',
+        `${CRM}/contacts?email=tagged${index}@x.test`
+      );
+      await site.request('DELETE', `${CRM}/contacts/${found.data[0].id}`);
+    }
+    expect((await upload(text)).body.data).toMatchObject({ created: 7, failed: 0 });
+    for (const [index, id] of ids.entries()) {
+      const [row] = await inCode(site, 'contact').query('findMany', {
+        where: { email: `tagged${index}@x.test` },
+        populate: ['tags'],
+      });
+      expect(row.tags.map((tag: { documentId: string }) => tag.documentId)).toEqual([id]);
+    }
+  });
+
+  itOnce(database)('writes bags of any form whole', async () => {
+    const fields = JSON.parse('{"__proto__":5,"a":"b"}') as object;
+    const made = [
+      await inCode(site, 'contact').create({ email: 'list@x.test', address: ['x'], fields }),
+      await inCode(site, 'contact').create({ email: 'text@x.test', address: 'x y' }),
+    ];
+    const ids = made.map(({ documentId }) => documentId).join();
+    const [header = '', ...lines] = (await exported(`?ids=${ids}`)).text.trim().split('\r\n');
+    expect(header).not.toContain('address.0');
+    expect(lines[0]).toContain('"[""x""]"');
+    expect(lines[0]).toContain('"{""__proto__"":5}"');
+    expect(lines[1]).toContain('"'.repeat(3) + 'x y' + '"'.repeat(3));
   });
 
   itOnce(database)('exports a contact without an address, which an import refuses', async () => {
@@ -174,6 +233,28 @@ describeEach(databases(), 'exporting contacts', (database) => {
       expect.stringContaining('email,'),
       expect.stringMatching(/^mine@x.test,Mine,/),
     ]);
+  });
+
+  itOnce(database)('judges each role by its own conditions', async () => {
+    const secret = await inCode(site, 'company').create({ name: 'Secret' });
+    await inCode(site, 'contact').create({
+      email: 'closed@x.test',
+      phone: '111',
+      company: secret.documentId,
+    });
+    await inCode(site, 'contact').create({ email: 'open@x.test', phone: '222' });
+    const read = (field: string, conditions: string[]) =>
+      ({ action: READ, subject: CONTACT, properties: { fields: [field] }, conditions }) as never;
+    const role = await createAdminRole(site, [read('email', [])]);
+    const more = [await createAdminRole(site, [read('phone', ['api::no-secret-company'])])];
+    const both = await createAdminUser(site, { role, more });
+    const { text } = await exported(
+      '?filters[email][$in][0]=closed@x.test&filters[email][$in][1]=open@x.test',
+      both
+    );
+    expect(text).toMatch(/open@x.test,222/);
+    expect(text).toContain('closed@x.test');
+    expect(text).not.toContain('111');
   });
 
   itOnce(database)('writes many contacts a page at a time', async () => {

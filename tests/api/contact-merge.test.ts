@@ -22,7 +22,9 @@ describeEach(databases(), 'merging two contacts', (database) => {
     site = await startSite({
       database,
       options: { webhooks: { dispatch: false }, pos: { ratePerMinute: 100_000 } },
-      setupFiles: [require.resolve('../support/handlers/contact-links.js')],
+      setupFiles: ['contact-links', 'contact-conditions'].map((name) =>
+        require.resolve(`../support/handlers/${name}.js`)
+      ),
       firstBoot: true,
     });
     log = await openEventLog(site);
@@ -41,6 +43,30 @@ describeEach(databases(), 'merging two contacts', (database) => {
     [rows ?? []].flat().map((one) => (one as Row).documentId);
   const visits = (method: string, params: object) =>
     site.control('query', { uid: 'api::visit.visit', method, params });
+  const newFile = (name: string): Promise<Row> => {
+    const kind = { ext: '.png', mime: 'image/png', size: 1, provider: 'local' };
+    const data = { ...kind, name, hash: name, url: `/${name}.png` };
+    return site.control('query', {
+      uid: 'plugin::upload.file',
+      method: 'create',
+      params: { data },
+    });
+  };
+  /** A user who may merge as far as these permissions allow. */
+  const merger = async (update: object | null, deletes: string[] | null, updates?: string[]) => {
+    const of = (action: string, properties: object, conditions?: string[]) => ({
+      action: `${EXPLORER}.${action}`,
+      subject: CONTACT,
+      properties,
+      ...(conditions && { conditions }),
+    });
+    const actions = [
+      ...(update ? [of('update', update, updates)] : []),
+      ...(deletes ? [of('delete', {}, deletes)] : []),
+    ];
+    const role = await createAdminRole(site, ['plugin::switchboard.crm.write', ...actions]);
+    return createAdminUser(site, { role });
+  };
   let serial = 0;
   const newPair = async (kept: object = {}, other: object = {}): Promise<[Row, Row]> => {
     serial += 1;
@@ -99,21 +125,7 @@ describeEach(databases(), 'merging two contacts', (database) => {
       method: 'create',
       params: { data: { by: otherRow } },
     });
-    const photo = await site.control('query', {
-      uid: 'plugin::upload.file',
-      method: 'create',
-      params: {
-        data: {
-          name: 'p',
-          hash: 'p',
-          ext: '.png',
-          mime: 'image/png',
-          size: 1,
-          url: '/p.png',
-          provider: 'local',
-        },
-      },
-    });
+    const photo = await newFile('p');
     await contacts().update(other.documentId, { photo: photo.id });
     await log.take();
 
@@ -304,32 +316,67 @@ describeEach(databases(), 'merging two contacts', (database) => {
     'needs the rights of the content manager, for each field that changes',
     async () => {
       const [kept, other] = await newPair({}, { phone: '1' });
-      const user = async (update: object | null, conditions: string[] | null) => {
-        const actions = [
-          ...(update
-            ? [{ action: `${EXPLORER}.update`, subject: CONTACT, properties: update }]
-            : []),
-          ...(conditions
-            ? [{ action: `${EXPLORER}.delete`, subject: CONTACT, properties: {}, conditions }]
-            : []),
-        ];
-        const role = await createAdminRole(site, ['plugin::switchboard.crm.write', ...actions]);
-        return { token: (await createAdminUser(site, { role })).token };
-      };
       const tries = async (as: { token: string }) =>
         (await merge(kept.documentId, other.documentId, {}, as)).status;
-      expect(await tries(await user({ fields: ['phone'] }, null))).toBe(403);
-      expect(await tries(await user(null, []))).toBe(403);
-      expect(await tries(await user({ fields: ['email'] }, []))).toBe(403);
-      expect(await tries(await user({ fields: ['phone'] }, ['admin::is-creator']))).toBe(403);
+      expect(await tries(await merger({ fields: ['phone'] }, null))).toBe(403);
+      expect(await tries(await merger(null, []))).toBe(403);
+      expect(await tries(await merger({ fields: ['email'] }, []))).toBe(403);
+      expect(await tries(await merger({ fields: ['phone'] }, ['admin::is-creator']))).toBe(403);
       const { status } = await site.request('POST', '/switchboard/contacts/merge', {
         as: 'nobody',
       });
       expect(status).toBe(401);
       expect(idsOf(await rowOf(other.documentId))).toEqual([other.documentId]);
-      expect(await tries(await user({ fields: ['phone'] }, []))).toBe(200);
+      expect(await tries(await merger({ fields: ['phone'] }, []))).toBe(200);
     }
   );
+
+  itOnce(database)('judges conditions on relations of both contacts', async () => {
+    const own = await merger({ fields: ['phone'] }, ['api::owns-it'], ['api::owns-it']);
+    const tries = async (kept: Row, other: Row) =>
+      (await merge(kept.documentId, other.documentId, {}, own)).status;
+    const owned = { owner: own.id };
+    expect(await tries(...(await newPair({}, { phone: '1', ...owned })))).toBe(403);
+    expect(await tries(...(await newPair(owned, { phone: '1' })))).toBe(403);
+    expect(await tries(...(await newPair(owned, { phone: '1', ...owned })))).toBe(200);
+  });
+
+  itOnce(database)('needs the right to components and files that it moves', async () => {
+    const file = await newFile('moved');
+    const [kept, other] = await newPair({}, { photo: file.id, homes: [{ city: 'Rome' }] });
+    const tries = async (...fields: string[]) =>
+      (await merge(kept.documentId, other.documentId, {}, await merger({ fields }, []))).status;
+    expect(await tries('phone')).toBe(403);
+    expect(await tries('phone', 'photo')).toBe(403);
+    const [city, ...others] = ['homes.city', 'homes.street', 'homes.alarmCode'] as const;
+    expect(await tries('photo', city)).toBe(403);
+    expect(await tries(city, ...others)).toBe(403);
+    expect(await tries('photo', city, ...others)).toBe(200);
+  });
+
+  it('adds nothing to a gallery that has files, and nothing to a full bag', async () => {
+    const [mine, theirs, more] = [await newFile('a'), await newFile('b'), await newFile('c')];
+    const [kept, other] = await newPair(
+      { gallery: [mine.id] },
+      { gallery: [theirs.id, more.id], homes: [{ city: 'Paris' }] }
+    );
+    expect((await merge(kept.documentId, other.documentId)).status).toBe(200);
+    const after = await rowOf(kept.documentId, ['gallery', 'homes']);
+    expect(after).toMatchObject({ gallery: [{ url: '/a.png' }], homes: [{ city: 'Paris' }] });
+    const [empty, full] = await newPair({}, { gallery: [theirs.id, more.id] });
+    expect((await merge(empty.documentId, full.documentId)).status).toBe(200);
+    const filled = await rowOf(empty.documentId, ['gallery']);
+    expect(filled?.gallery).toMatchObject([{ url: '/b.png' }, { url: '/c.png' }]);
+
+    const [one, two] = await newPair(
+      { fields: { a: 'x'.repeat(40_000) } },
+      { fields: { b: 'x'.repeat(40_000) } }
+    );
+    const refused = await merge(one.documentId, two.documentId);
+    expect(refused.status).toBe(400);
+    expect(refused.body.error.message).toMatch(/fields.* 65536 characters/);
+    expect(await rowOf(two.documentId)).not.toBeNull();
+  });
 
   it('loses nothing to writers of the same moment, and fails for none of them', async () => {
     for (let round = 0; round < 6; round += 1) {

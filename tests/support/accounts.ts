@@ -79,20 +79,23 @@ export interface AdminUser {
  */
 export const createAdminUser = async (
   site: Site,
-  { role, email }: { role: string; email?: string }
+  { role, more = [], email }: { role: string; more?: string[]; email?: string }
 ): Promise<AdminUser> => {
   const roles = await site.request('GET', '/admin/roles', { as: 'admin' });
   expectStatus(roles, 'GET /admin/roles', 200);
   const list = roles.body.data as { id: number; name: string; code: string }[];
-  const found = list.find((item) => item.name === role || item.code === role);
-  if (!found) throw new Error(`No role "${role}"; there are ${list.map((r) => r.name).join(', ')}`);
+  const ids = [role, ...more].map((wanted) => {
+    const found = list.find((item) => item.name === wanted || item.code === wanted);
+    if (found) return found.id;
+    throw new Error(`No role "${wanted}"; there are ${list.map((r) => r.name).join(', ')}`);
+  });
   const user = {
     email: email ?? `user-${unique()}@example.test`,
     password: `Password1!${unique()}`,
   };
   const created = await site.request('POST', '/admin/users', {
     as: 'admin',
-    body: { firstname: 'Eve', lastname: role, email: user.email, roles: [found.id] },
+    body: { firstname: 'Eve', lastname: role, email: user.email, roles: ids },
   });
   expectStatus(created, 'creating an admin user', 200, 201);
   const { id, registrationToken } = created.body.data;

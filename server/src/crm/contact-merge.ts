@@ -164,10 +164,25 @@ const checkLength = ({ app }: Merge, values: Record<string, unknown>): void => {
 };
 
 /** @throws ForbiddenError if the content manager lets the user not change these fields, or not delete the other one */
-const checkRights = ({ app, kept, other }: Merge, may: ContentPermissions, names: string[]) => {
+const checkRights = (
+  { app, uid, kept, other }: Merge,
+  may: ContentPermissions,
+  names: string[]
+) => {
   const { fields } = getInspected(app, 'contact').source;
   const derived = fields.flatMap(({ bookkeeping, attribute }) => (bookkeeping ? attribute : []));
-  const refused = names.filter((name) => !derived.includes(name) && may.cannot.update(kept, name));
+  // Permissions name a component by its fields.
+  const { getNestedFields } = app.strapi.service('admin::content-type') as unknown as {
+    getNestedFields(model: object, options: object): string[];
+  };
+  const { components } = app.strapi;
+  const nested = getNestedFields(app.strapi.getModel(uid), { components });
+  const fieldsOf = (name: string): string[] => {
+    const within = nested.filter((one) => one.startsWith(`${name}.`));
+    return within.length > 0 ? within : [name];
+  };
+  const cannot = (name: string): boolean => may.cannot.update(kept, name);
+  const refused = names.filter((name) => !derived.includes(name) && fieldsOf(name).some(cannot));
   if (refused.length > 0 || may.cannot.update(kept) || may.cannot.delete(other)) {
     throw new errors.ForbiddenError(['You may not merge these contacts', ...refused].join(': '));
   }

@@ -36,6 +36,7 @@ exports.register = ({ strapi }) => {
   });
   Object.assign(strapi.contentType(CONTACT).attributes, {
     photo: { type: 'media', multiple: false },
+    gallery: { type: 'media', multiple: true },
     homes: { type: 'component', repeatable: true, component: 'shared.place' },
     referrer: relation('manyToOne', { target: CONTACT, inversedBy: 'referred' }),
     referred: relation('oneToMany', { target: CONTACT, mappedBy: 'referrer' }),
