@@ -40,6 +40,7 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
   ],
   'fields.size': [`s${NUL}`, 'x'.repeat(70_000)],
   'address.city': [`c${NUL}`],
+  fields: ['{"a":"\\ud800"}', '{"a":["\\udc00 b"]}', '{"a":"\\u0000"}'],
 };
 
 /** Odd, and yet what a contact may have. */
@@ -50,6 +51,7 @@ const ODD: Readonly<Record<string, readonly string[]>> = {
   lifetime_value: ['99999999.99', '-0'],
   tags: ['ß', '日本', 'ß'.repeat(127), 'constructor', '__proto__', "a'b", 'x'.repeat(250)],
   'fields.size': ['{"a":1}', '😀', '\\u0000'],
+  fields: ['{"a":"\\ud83d\\ude00"}', '{"a":"\\\\ud800"}'],
 };
 
 describeEach(anyDatabase(), 'an import with rows that cannot be', (database) => {
