@@ -427,6 +427,37 @@ describeEach(databases(), 'merging two contacts', (database) => {
     }
   });
 
+  it('keeps each tag of the same moment that was answered, and follows a sale at once', async () => {
+    const tag = async (name: string): Promise<string> =>
+      (await inCode(site, 'tag').create({ name, slug: name })).documentId;
+    const [first, second, old] = [await tag('first'), await tag('second'), await tag('old')];
+    const till = await createTill(site, { customers: 'match' } as never);
+    const sku = `CUP${database}`;
+    await createItem(site, sku, 100);
+    for (let round = 0; round < 6; round += 1) {
+      const [kept, other] = await newPair({ email: null }, { tags: [old] });
+      const tagging = (method: string, of: Row, id: string) =>
+        site.request(method, `${CRM}/contacts/${of.documentId}/tags/${id}`);
+      const [merged, sale, ofOther, ofKept, removed] = await Promise.all([
+        merge(kept.documentId, other.documentId),
+        till.sale([[sku, 1]], { total: 500, currency: 'EUR', customer: { email: other.email } }),
+        tagging('POST', other, first),
+        tagging('POST', kept, second),
+        tagging('DELETE', other, old),
+      ]);
+      expect([merged.status, sale.status, ofKept.status]).toEqual([200, 202, 200]);
+      expect([200, 404]).toContain(ofOther.status);
+      expect([204, 404]).toContain(removed.status);
+      const row = await rowOf(kept.documentId, ['tags']);
+      const tags = idsOf(row?.tags);
+      expect(tags).toContain(second);
+      if (ofOther.status === 200) expect(tags).toContain(first);
+      if (removed.status === 204) expect(tags).not.toContain(old);
+      const isFollowed = async () => Number((await rowOf(kept.documentId))?.lifetime_value) === 5;
+      await waitFor(isFollowed, 60_000, 'the value of the sale');
+    }
+  });
+
   it('answers 404 to a merge with one that is deleted meanwhile', async () => {
     for (let round = 0; round < 4; round += 1) {
       const [one, other] = await newPair();
