@@ -233,8 +233,8 @@ const mergeContacts = async (app: App, ctx: Context, { keep, remove, seen }: Mer
       }
       const { data: relations, parts } = await unitedRelations(merge);
       const values = mergedValues(merge);
-      checkLength(merge, values);
       checkRights(merge, may, [...Object.keys(relations), ...parts, ...Object.keys(values)]);
+      checkLength(merge, values);
       const params = { documentId: keep };
       await trackNamedDocument(write, [watched], { uid, action: 'update', params });
       await moveOneWay(merge);
