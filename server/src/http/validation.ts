@@ -220,7 +220,6 @@ export const readOnlyKeys = <const K extends string>(
 
 export const flag = z.enum(['true', 'false']).transform((text) => text === 'true');
 
-/** An input without its undefined values. */
 export const definedOf = (input: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
 

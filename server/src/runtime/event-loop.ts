@@ -20,7 +20,6 @@ export class TimeSlice {
     return performance.now() - this.since >= this.sliceMs;
   }
 
-  /** Resolves in another turn of the event loop. */
   async next(): Promise<void> {
     await nextTurn();
     this.since = performance.now();

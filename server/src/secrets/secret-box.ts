@@ -11,7 +11,6 @@ const host = ({ strapi }: Pick<App, 'strapi'>) =>
     (value: string) => string | null
   >;
 
-/** True if the site has the key that secrets are encrypted with. */
 export const hasEncryptionKey = ({ strapi }: Pick<App, 'strapi'>): boolean =>
   Boolean(strapi.config.get('admin.secrets.encryptionKey'));
 

@@ -35,6 +35,8 @@ import type { Db, Tx } from '../database/db';
 
 /** Transfers and stocktakes: what is written by hand and is more than one line of the ledger. */
 
+/** A location by the id that a document's row has. */
+type LocationOf = (id: Big | null) => LocationSummary;
 type LineRow = MovementRow & { item_id: Big; sku: string; item_name: string | null };
 
 /** The time that a client gives, or now. @throws ValidationError (400) if it is in the future */
@@ -112,11 +114,10 @@ abstract class Documents<Shown> {
     return document as Shown;
   }
 
-  /** @param locationOf a location by the id that the document's row has */
   protected abstract shape(
     row: DocumentRow,
     lines: readonly LineRow[],
-    locationOf: (id: Big | null) => LocationSummary
+    locationOf: LocationOf
   ): Shown;
 
   protected digestOf(externalId: string): string {
@@ -269,11 +270,7 @@ export class StocktakesService extends Documents<Stocktake> {
     });
   }
 
-  protected shape(
-    row: DocumentRow,
-    lines: readonly LineRow[],
-    locationOf: (id: Big) => LocationSummary
-  ): Stocktake {
+  protected shape(row: DocumentRow, lines: readonly LineRow[], locationOf: LocationOf): Stocktake {
     return {
       id: Number(row.id),
       location: locationOf(row.location_id),
@@ -364,11 +361,7 @@ export class StockTransfersService extends Documents<Transfer> {
     });
   }
 
-  protected shape(
-    row: DocumentRow,
-    lines: readonly LineRow[],
-    locationOf: (id: Big | null) => LocationSummary
-  ): Transfer {
+  protected shape(row: DocumentRow, lines: readonly LineRow[], locationOf: LocationOf): Transfer {
     const out = lines.filter(({ quantity }) => Number(quantity) < 0);
     const arrived = lines.filter(({ quantity }) => Number(quantity) > 0);
     return {
