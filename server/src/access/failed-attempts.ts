@@ -7,10 +7,7 @@ const FAILED_ATTEMPTS_PER_MINUTE = 30;
 /** How many times as many failures the connection of a counted proxy may have: its clients share it. */
 const SHARED_BY = 10;
 
-/**
- * Failed authentications of the last minute, in this process's memory. Successful requests are not charged. It slows
- * guessing and keeps the log readable; the length of the secrets is what makes guessing hopeless.
- */
+/** Failed authentications of the last minute, in this process: it slows guessing, which long secrets make hopeless. */
 export class FailedAttempts {
   private readonly limiter: RateLimiterMemory;
 

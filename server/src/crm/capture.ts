@@ -491,10 +491,7 @@ const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonl
   sources.some(({ form }) => form !== null) ||
   (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) ?? null);
 
-/**
- * Makes each write to a watched type a unit of work, in a transaction: the host runs `strapi.db.query(uid).create()`
- * without one, and then an event could be kept while its write fails, or the reverse.
- */
+/** Makes each write to a watched type a unit of work, so that no event is kept while its write fails, or the reverse. */
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
     const { uid } = hostWrite;

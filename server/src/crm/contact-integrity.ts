@@ -350,11 +350,7 @@ export const lockEmails = async (
   return locked.length === buckets.length;
 };
 
-/**
- * Runs a write that gives a contact this address, in a transaction that locks the address first. Within a caller's
- * transaction there is no lock, because several locks in arbitrary order could deadlock; the unique index decides
- * there.
- */
+/** Runs a write that gives a contact this address, locked first; in a caller’s transaction the index decides. */
 export const withEmailLock = <T>(app: App, email: unknown, work: () => Promise<T>): Promise<T> => {
   if (typeof email !== 'string' || emailKey(email) === null || app.db.inTransaction())
     return work();

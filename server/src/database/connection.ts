@@ -81,10 +81,7 @@ const isPrepared = (executor: Executor): boolean =>
   !(executor as Partial<Knex.Transaction>).isCompleted?.() &&
   !isLost(executor);
 
-/**
- * Runs a statement without the query builder, which costs as much as a small statement. The pool is asked
- * synchronously, before this returns. On SQLite the statement is prepared once.
- */
+/** Runs a statement without the query builder, which costs as much as one; asks the pool before this returns. */
 export const runPrepared = (executor: Executor, { sql, bindings }: Statement): Promise<unknown> => {
   const isSqlite = executor.client.driverName === 'better-sqlite3';
   if (isSqlite && !isPrepared(executor)) return rawStatement(executor, sql, bindings).then();

@@ -1,10 +1,7 @@
 import type { Knex } from 'knex';
 import type { Database } from './db';
 
-/**
- * Filters a query by text in any of these text columns, case-insensitively, without wildcards. Scans all rows that the
- * other conditions leave: no index applies.
- */
+/** Filters by text in any of these columns, in any case, without wildcards; no index applies. */
 export const whereContains = (
   database: Pick<Database, 'dialect'>,
   query: Knex.QueryBuilder,

@@ -144,10 +144,7 @@ export class Db {
     );
   }
 
-  /**
-   * As `insert`, for some hundreds of rows with document ids; returns the rows' ids by document id.
-   * @param followUp rows of another table to insert with them
-   */
+  /** As `insert`, for hundreds of rows, with `followUp` rows of another table; returns row ids by document id. */
   async insertForIds(
     tableName: string,
     rows: readonly (InsertedRow & { document_id: string })[],

@@ -19,10 +19,7 @@ const isTransient = (error: unknown): boolean => {
   return TRANSIENT.has(String(code ?? '')) || (cause !== undefined && isTransient(cause));
 };
 
-/**
- * PostgreSQL: an earlier error aborted the transaction. If writing a relation fails, the host resets the row in the
- * same transaction, and this error hides the first one, possibly a deadlock. It does not prove an infrastructure fault.
- */
+/** PostgreSQL: an earlier error, possibly a deadlock that the host hides by this one, aborted the transaction. */
 const hidesAnother = (error: unknown): boolean =>
   (error as { code?: unknown } | null)?.code === '25P02';
 

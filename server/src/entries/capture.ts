@@ -245,10 +245,7 @@ const concerns = (type: EntryType, { action, params }: DocumentCall): boolean =>
   return publishes || OF_PUBLISHED.has(action);
 };
 
-/**
- * Makes each document service call for a named type one unit of work: it may write several rows, compared as a whole.
- * Call it in `register`, so that it wraps what other plugins add in `bootstrap`.
- */
+/** Makes each document service call for a named type one unit of work. Call it in `register`, before other plugins. */
 export const wrapDocuments = (app: App, types: () => EntryTypes): void => {
   aroundCalls(app.strapi, async (call, run) => {
     const type = types().get(call.uid);

@@ -181,11 +181,7 @@ const unknownTypes = (app: App): Map<string, string> => {
   return unknown;
 };
 
-/**
- * Checks that the types of `sources.entries` exist. `strapi develop` logs and ignores missing ones: they may come
- * later.
- * @throws EntryTypeError, which stops the boot and lists what is possible
- */
+/** Checks that the types of `sources.entries` exist; `strapi develop` logs missing ones. @throws EntryTypeError */
 export const checkEntryTypes = (app: App): void => {
   const lines = [...unknownTypes(app).values()];
   if (lines.length > 0 && app.strapi.config.get('autoReload') !== true) {

@@ -40,10 +40,7 @@ const withDeadline = async <T>(pending: PromiseLike<T>, milliseconds: number): P
   }
 };
 
-/**
- * A hook with the host's interface. A handler that throws or hangs is logged by name and skipped: it harms no other
- * handler, write or delivery. Its methods can be called detached.
- */
+/** A hook as the host has them: a handler that throws or hangs is logged by name and skipped. Methods need no `this`. */
 abstract class IsolatedHook<In, Out> {
   private readonly handlers: HookHandler<In, Out>[] = [];
   /** Handlers that hung the last time they were asked; times of the process's clock. */

@@ -24,10 +24,7 @@ export interface BodyLimits {
   discard?: number;
 }
 
-/**
- * Reads the raw body of an unauthenticated request; `Content-Length` is believed only if too large. Refused bodies are
- * released at once, and the server discards the rest after the answer.
- */
+/** Reads the raw body of an unauthenticated request; `Content-Length` is believed only if too large. */
 export const readBoundedBody = (
   request: IncomingMessage,
   { bytes: limit, deadlineMs, budget, discard }: BodyLimits

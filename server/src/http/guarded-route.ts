@@ -42,11 +42,7 @@ const guardInput = async (ctx: Context, next: Next): Promise<void> => {
   await next();
 };
 
-/**
- * Refuses query parameters that a route does not document with a 400 naming each: a misspelt filter would match
- * everything.
- * @param known the parameters of the route
- */
+/** Refuses parameters that a route does not document with a 400: a misspelt filter would match everything. */
 const refuseUnknownParameters = (known: readonly string[]) => {
   const takes = known.length > 0 ? `; it takes ${known.join(', ')}` : ', which takes none';
   const message = `is not a parameter of this route${takes}`;

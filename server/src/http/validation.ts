@@ -166,10 +166,7 @@ export type FieldRules<T> = {
   [K in keyof T]?: (value: NonNullable<T[K]>) => Promise<Refusal | null>;
 };
 
-/**
- * Checks input by schema and by rules of single fields, which run for each valid field, so all issues appear together.
- * @throws ValidationError (400) as `parseInput` does.
- */
+/** Checks input by schema and by rules of valid fields, so all issues appear together. @throws ValidationError (400) */
 export const parseWithRules = async <S extends z.ZodObject>(
   schema: S,
   input: unknown,

@@ -51,10 +51,7 @@ const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 // who typed the URL may not.
 const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
 
-/**
- * The guard for saving, testing and delivering (docs/contract-webhooks.md#private-addresses). A name is refused if any
- * of its addresses is, because the connection might use that one.
- */
+/** The guard of docs/contract-webhooks.md#private-addresses. A name is refused if any of its addresses is. */
 export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   const { allowedCidrs = [] } = options;
   const resolve = createHostResolver({
@@ -164,10 +161,7 @@ export type GivenNodeEnv = { given: string | null } | 'unknown';
 
 const HOST_DEFAULT = 'development';
 
-/**
- * The `NODE_ENV` that was set in the environment or `.env`. The host sets `development` if none is, before plugins
- * load, so the variable does not distinguish a developer's machine from a live site.
- */
+/** The `NODE_ENV` of environment or `.env`: before plugins load, the host sets `development` if there is none. */
 export function givenNodeEnv(sources = systemSources): GivenNodeEnv {
   const { current, atStart, envFile } = sources;
   if (current !== HOST_DEFAULT) return { given: current || null };

@@ -356,10 +356,7 @@ const MAX_HEADER_CHARS = 1000;
 
 /** Pieces of an answer's body that are read: one that comes byte by byte costs as much as a large one. */
 const MAX_PIECES = 1000;
-/**
- * Maximum of informational answers (1xx), which also may have no more bytes than a body: a receiver could send them for
- * ever. One that is working may send one every second.
- */
+/** Maximum of informational answers (1xx), which a receiver that is working may send each second, or for ever. */
 const MAX_INFORMATIONAL = 64;
 
 /** PostgreSQL's text type refuses NUL. */

@@ -115,10 +115,7 @@ const rank = async (db: Db, { pending, since, now, of }: Ranking) => {
   return { ids: ranked.slice(0, WEBHOOKS_SHOWN).map(({ id }) => id), urgent };
 };
 
-/**
- * Webhook results of the last 24 hours by chart bar, and unfinished deliveries. Reads hourly rollups and a bounded
- * number of waiting rows, so its cost does not grow with the log. `webhook` limits it to one.
- */
+/** Results of 24 hours by chart bar, and unfinished deliveries, of one webhook or all; costs no more with a long log. */
 export const readHealth = async (
   app: App,
   now: number,

@@ -43,10 +43,7 @@ const figureOf = (rollups: readonly Rollup[]): Omit<DeliveryFigure, 'from'> => (
   response: responseOf(rollups),
 });
 
-/**
- * Attempts by outcome and response times, of one webhook or all, from hourly rollups; partial hours count whole.
- * @throws ValidationError (400) that names `to` or `from`
- */
+/** Attempts by outcome and response times, of one webhook or all; partial hours count whole. @throws ValidationError */
 const readFigures = async (
   app: App,
   { webhook, from, to }: z.infer<typeof figuresQuery>

@@ -37,10 +37,7 @@ const crmAction = (action: string): AdminAction => {
   return action === 'import' ? 'crm.import' : 'crm.write';
 };
 
-/**
- * The admin action that a Basic user needs for a content API action such as `plugin::switchboard.webhooks.find`. CRM
- * actions that do not read count as writes. Null for an unlisted action, which Basic users cannot call.
- */
+/** The admin action that a Basic user needs for an action of the content API; null: no Basic user may call it. */
 export const adminActionFor = (contentApiAction: string): AdminAction | null => {
   if (!contentApiAction.startsWith(PREFIX)) return null;
   const named = contentApiAction.slice(PREFIX.length);

@@ -276,10 +276,7 @@ interface Outcome extends Counts {
   left: ImportRow[];
 }
 
-/**
- * Imports rows: new contacts are inserted together, known ones updated together, unchanged ones not written. If a
- * transaction fails, or a record that rows name is missing, each row is imported by itself.
- */
+/** Imports rows in sets; row by row if a transaction fails or a record that rows name is missing. */
 export class ContactBatch {
   readonly result: BatchResult = { created: 0, updated: 0, unchanged: 0, failures: [] };
 

@@ -47,10 +47,7 @@ const phoneDigits = (text: string, country: string | undefined): string | null =
   return digits.length < LEAST_DIGITS ? null : digits;
 };
 
-/**
- * Finds contacts whose name, e-mail or phone contains every word, in any case, or a part of a phone number in any
- * notation. Scans all contacts. docs/management-api.md#finding-contacts
- */
+/** Finds contacts with every word, or a part of a phone number; scans all. docs/management-api.md#finding-contacts */
 const contactWhere = (app: App, watched: WatchedSource, text: string): Where => {
   const columns = SEARCHED.flatMap((path) => columnOf(app, watched, path) ?? []);
   const texts = columns.filter(({ shape }) => TEXTS.has(shape.type)).map(({ column }) => column);

@@ -84,10 +84,7 @@ export const internalType = <const Attributes extends Record<string, Attribute>>
   },
 });
 
-/**
- * Host attributes that these types do not use: two indexed foreign keys to administrators and three times would be
- * written with every delivery. The plugin has its own times, named as in its answers.
- */
+/** Host attributes that these types do not use: two foreign keys and three times with every delivery. */
 const UNUSED = ['createdAt', 'updatedAt', 'publishedAt', 'createdBy', 'updatedBy'];
 
 type Data = Record<string, unknown>;

@@ -11,10 +11,7 @@ export interface OldQueue<Row extends { id: number } = { id: number }> {
   /** The site remembers by it how far its rows were moved. */
   name: string;
   tableName: string;
-  /**
-   * Columns removed from the log, in the order they are dropped; the last one gone means done. MySQL and MariaDB used
-   * `a_if_b` as the first column of an index over the rows in which `b` had a value.
-   */
+  /** Columns removed from the log, in this order: the last one gone means done. MySQL used `a_if_b` in place of `b`. */
   columns: readonly string[];
   indexes: readonly string[];
   /** Tables that are no longer used. */

@@ -137,11 +137,7 @@ const CHUNK = 50;
 
 type Row = Pick<PosEventRow, 'id' | 'kind' | 'external_id' | 'counted' | 'received_at' | 'body'>;
 
-/**
- * Searches the newest records that filters leave for a text; a complete id is found at any age. Returns ids, newest
- * first, and when the oldest searched record was received.
- * @param filtered of the log's table, without columns and order
- */
+/** Ids of newest records with a text, or a complete id of any age; and when the oldest searched one was received. */
 const searchRecords = async (db: Db, filtered: Knex.QueryBuilder, search: string) => {
   const matches = recordMatcher(search);
   const byId = filtered.clone().where({ external_digest: externalDigest(search) });

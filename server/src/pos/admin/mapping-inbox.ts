@@ -119,10 +119,7 @@ const makeItem = async (
   return { ...NOWHERE, item_id: id, made_item: true };
 };
 
-/**
- * The target that an owner chooses for a value; `store` false: a new item is not stored.
- * @throws ValidationError (400) that names the missing target
- */
+/** The target that an owner chooses; with `store` false a new item is not stored. @throws ValidationError (400) */
 const destinationOf = async (tx: Tx, app: App, input: Resolve, store: boolean) => {
   const { to } = input;
   if (to.location !== undefined) {
@@ -269,11 +266,7 @@ export class MappingInboxService {
     return { data, meta };
   }
 
-  /**
-   * Maps a value for waiting and later records.
-   * @param madeBy the user who maps it
-   * @throws ValidationError (400) that names the missing target
-   */
+  /** Maps a value for waiting and later records. @throws ValidationError (400) that names the missing target */
   resolve(input: Resolve, madeBy: string | null): Promise<Resolved> {
     return this.app.db.unique(async (tx) => {
       const { kind, value, connection, preview } = input;

@@ -167,10 +167,7 @@ const movementsOf = async (
   );
 };
 
-/**
- * JSON text of the states of records, in request order (docs/tills.md#status-of-a-record). Built record by record,
- * because a hundred of a thousand lines each would block the event loop.
- */
+/** JSON text of the states of records, in request order; built one by one so as not to block the event loop. */
 export const statusText = async (
   app: App,
   connection: ConnectionRow,

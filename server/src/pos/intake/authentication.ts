@@ -286,10 +286,7 @@ export class Limit {
     }
   }
 
-  /**
-   * Charges the rest of a request's cost, once known. If it does not fit, the request costs nothing the first few times
-   * in a minute; after that, reading one costs one.
-   */
+  /** Charges the rest of a request once known; beyond its share it is free a few times a minute, then costs one. */
   async rest(key: string, requested: number): Promise<LimitVerdict> {
     // A cost above the quota passes if nothing else was sent.
     const cost = Math.min(requested, this.quota - 1);

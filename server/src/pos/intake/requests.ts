@@ -110,10 +110,7 @@ const requireRead = async <T>(kind: EventKind | AskingKind, steps: Steps<Read<T>
   return reading.value;
 };
 
-/**
- * All checks of a till's request, one instance per process. Tills rely on their order: the first failure is the answer
- * (docs/tills.md#answers).
- */
+/** All checks of a till's request, in the order on which tills rely: the first failure is the answer. */
 export class Checks {
   private readonly lookup: ConnectionLookup;
   private readonly limits: { connection: Limit; ping: Limit; failure: FailedAttempts };
@@ -335,10 +332,7 @@ export class Checks {
     return tooMany(verdictOf('authentication', failedAuthPerMinute, limit, false));
   }
 
-  /**
-   * Handles a refusal: charges it if it may be guessing, and stores it for the owner if the connection is known.
-   * @returns the refusal to answer
-   */
+  /** Charges a refusal if it may be guessing, stores it for the owner of a known connection, and returns the answer. */
   private async refused(request: TillRequest, refusal: Refusal): Promise<Refusal> {
     const { ctx, sender, kind, atMs } = request;
     const keep = (

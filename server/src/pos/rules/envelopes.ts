@@ -30,10 +30,7 @@ const TELLING: Readonly<Record<string, readonly string[]>> = {
   status: ['external_ids'],
 };
 
-/**
- * Refuses a body that is complete for another route: the signature does not cover the path
- * (docs/contract-pos.md#one-body-one-route).
- */
+/** Refuses a body that is complete for another route, as the path is not signed. docs/contract-pos.md#one-body-one-route */
 const refuseOtherRoute = (route: AskingKind, keys: readonly string[]): Refused | null => {
   const other = Object.entries(TELLING).find(
     ([kind, fields]) => kind !== route && fields.every((field) => keys.includes(field))

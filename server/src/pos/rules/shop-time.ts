@@ -121,10 +121,7 @@ export const isOpenAt = (hours: readonly OpenHours[], zone: string, at: number):
   return weekOf(hours).some(([from, to]) => within >= from && within < to);
 };
 
-/**
- * Minutes (fractional) within open hours between two instants in epoch milliseconds, by the shop's clock: a skipped
- * hour does not count, a repeated one counts twice. `enough`: counting may stop beyond it.
- */
+/** Fractional minutes of open hours between instants, by the shop's clock; counting may stop beyond `enough`. */
 export const openMinutesBetween = (
   hours: readonly OpenHours[],
   zone: string,

@@ -295,10 +295,7 @@ type StrictJson =
   | {
       ok: true;
       value: JsonValue;
-      /**
-       * Fields whose fraction a double cannot hold (`1.00000000000000000001`): they read as whole numbers but are not.
-       * Only the record's own fields; deeper ones do not matter here.
-       */
+      /** Fields of the record itself whose fraction a double cannot hold: they read as whole numbers but are not. */
       roundedToInteger: ReadonlySet<string>;
     }
   | Refused;
