@@ -79,6 +79,41 @@ test('exports what the list shows, and the chosen ones', async () => {
   expect(chosen).toContain('bea@export.test,Bea,');
 });
 
+test('shows all of long values, and offers no merge with one that is gone', async () => {
+  const long = 'W'.repeat(180);
+  await create('contact', { email: 'short@long.test', phone: '1'.repeat(40) });
+  const gone = await create('contact', { email: 'long@long.test', last_name: long });
+  await openList('long.test');
+  await choose('short@long.test');
+  await choose('long@long.test');
+  await page.getByRole('button', { name: 'Merge' }).click();
+  const dialog = page.getByRole('dialog');
+  const table = dialog.getByRole('grid');
+  await table.waitFor();
+  await picture('long');
+  for (const width of [1440, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    await atRest(page);
+    await picture(`long-${width}`);
+    const box = await dialog.boundingBox();
+    for (const text of await dialog.getByText(long.slice(0, 100)).all()) {
+      const of = await text.evaluate((one) => {
+        const range = document.createRange();
+        range.selectNodeContents(one);
+        return range.getBoundingClientRect().right;
+      });
+      expect(of).toBeLessThanOrEqual((box?.x ?? 0) + (box?.width ?? 0));
+    }
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+  const route = `/content-manager/collection-types/plugin::switchboard.contact/${gone}`;
+  expect((await site.admin('DELETE', route)).status).toBe(200);
+  await dialog.getByRole('button', { name: 'Merge' }).click();
+  await expectText(dialog, 'Not found');
+  expect(await dialog.getByRole('button', { name: 'Merge' }).isDisabled()).toBe(true);
+  await page.keyboard.press('Escape');
+});
+
 test('merges two chosen contacts into the one that is kept', async () => {
   const kept = await create('contact', { email: 'kim@merge.test', first_name: 'Kim', score: 3 });
   const other = await create('contact', { email: 'kimi@merge.test', phone: '+44 20 77', score: 9 });

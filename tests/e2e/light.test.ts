@@ -168,6 +168,42 @@ test('the page numbers of a long list fit a phone', async () => {
   await page.setViewportSize({ width: 1440, height: 900 });
 });
 
+test('a page that is none leads to one that is, and does not say that there is nothing', async () => {
+  for (const [list, size] of [
+    ['records', '20'],
+    ['unmapped', '50'],
+    ['stock', '50'],
+    ['webhooks', '20'],
+  ]) {
+    await page.goto(`${PLUGIN}/${list}?page=99999&pageSize=${size}`);
+    await page.getByRole('grid').locator('tbody tr').nth(0).waitFor();
+    await page.waitForURL((url) => url.searchParams.get('page') !== '99999');
+    await expectText(main().getByRole('grid').locator('tbody'), /\w/);
+    expect(
+      await main()
+        .getByText(/^(No |All products and locations)/)
+        .count()
+    ).toBe(0);
+    await page.goto(`${PLUGIN}/${list}?page=-1&pageSize=abc`);
+    await page.getByRole('grid').locator('tbody tr').nth(0).waitFor();
+    expect(await main().getByText('Try again').count()).toBe(0);
+  }
+});
+
+test('the tabs of a webhook fit a phone in German', async () => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.evaluate(() => localStorage.setItem('strapi-admin-language', 'de'));
+  await page.goto(`${PLUGIN}/webhooks/${first}?tab=settings`);
+  const tabs = main().getByRole('tab');
+  await tabs.filter({ hasText: 'Einstellungen' }).waitFor();
+  for (const tab of await tabs.all()) {
+    const box = await tab.boundingBox();
+    expect((box?.x ?? 390) + (box?.width ?? 0)).toBeLessThanOrEqual(390);
+  }
+  await page.evaluate(() => localStorage.removeItem('strapi-admin-language'));
+  await page.setViewportSize({ width: 1440, height: 900 });
+});
+
 /** The plugin's answers to the browser, in bytes, by their address. */
 const watchAnswers = () => {
   const pending: Promise<void>[] = [];

@@ -1,5 +1,6 @@
 import { Box } from '@strapi/design-system';
-import { Pagination as HostPagination } from '@strapi/strapi/admin';
+import { Pagination as HostPagination, useQueryParams } from '@strapi/strapi/admin';
+import { useEffect } from 'react';
 import { styled } from 'styled-components';
 import type { Pagination } from '../../../shared/contracts/webhooks';
 
@@ -15,19 +16,40 @@ const Wrapping = styled(Box)`
   }
 `;
 
-/** The host's pagination, on `page` and `pageSize` of the address. */
-export const Pager = ({ pagination }: PagerProps) => (
-  <Wrapping paddingTop={4}>
-    <HostPagination.Root
-      pageCount={pagination.page_count}
-      total={pagination.total}
-      defaultPageSize={pagination.per_page}
-    >
-      <HostPagination.PageSize options={['10', '20', '50', '100']} />
-      <HostPagination.Links />
-    </HostPagination.Root>
-  </Wrapping>
-);
+/** The host's pagination, on `page` and `pageSize` of the address. A page after the last one leads to that. */
+export const Pager = ({ pagination }: PagerProps) => {
+  const [, setQuery] = useQueryParams();
+  const { page, page_count: last } = pagination;
+  useEffect(() => {
+    if (page > last && last > 0) setQuery({ page: String(last) }, 'push', true);
+  }, [page, last, setQuery]);
+  return (
+    <Wrapping paddingTop={4}>
+      <HostPagination.Root
+        pageCount={last}
+        total={pagination.total}
+        defaultPageSize={pagination.per_page}
+      >
+        <HostPagination.PageSize options={['10', '20', '50', '100']} />
+        <HostPagination.Links />
+      </HostPagination.Root>
+    </Wrapping>
+  );
+};
+
+const wholeOf = (text: string | undefined, most: number, otherwise: number): number => {
+  const number = Number(text);
+  return Number.isInteger(number) && number > 0 ? Math.min(number, most) : otherwise;
+};
+
+/** The page that an address asks for; what is no page counts as the first one. */
+export const askedPage = (
+  query: { page?: string; pageSize?: string },
+  perPage: number
+): { page: number; perPage: number } => ({
+  page: wholeOf(query.page, 1_000_000, 1),
+  perPage: wholeOf(query.pageSize, 100, perPage),
+});
 
 /** One page of rows that are all here. */
 export const pageOf = <T,>(rows: readonly T[], page: number, perPage: number) => {

@@ -1,4 +1,12 @@
-import { Button, Flex, Modal, Radio, Typography } from '@strapi/design-system';
+import {
+  Box,
+  Button,
+  Flex,
+  Modal,
+  Radio,
+  Typography,
+  type TypographyProps,
+} from '@strapi/design-system';
 import { unstable_useDocumentLayout as useDocumentLayout } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { useIntl } from 'react-intl';
@@ -84,6 +92,17 @@ const resultingValue = ({ name, shape }: Field, kept: Entry, other: Entry): unkn
   return isMergedValue(name, shape) ? mergedValue(shape, kept[name], other[name]) : kept[name];
 };
 
+const BREAKING = { overflowWrap: 'anywhere' } as const;
+
+/** All of a value, however long its words are: here the user decides what is deleted. */
+const Value = (props: TypographyProps<'div'>) => (
+  <Typography
+    {...props}
+    tag="div"
+    style={{ ...BREAKING, whiteSpace: 'normal', minWidth: '8rem' }}
+  />
+);
+
 /** Each field of both contacts, and as it will be. */
 const Comparison = ({ model, kept, other }: ComparisonProps) => {
   const text = useText();
@@ -120,17 +139,17 @@ const Comparison = ({ model, kept, other }: ComparisonProps) => {
     {
       id: 'kept',
       label: text('merge.kept'),
-      cell: (field) => <Typography>{cellOf(field, kept)}</Typography>,
+      cell: (field) => <Value>{cellOf(field, kept)}</Value>,
     },
     {
       id: 'other',
       label: text('merge.other'),
-      cell: (field) => <Typography>{cellOf(field, other)}</Typography>,
+      cell: (field) => <Value>{cellOf(field, other)}</Value>,
     },
     {
       id: 'result',
       label: text('merge.result'),
-      cell: (field) => <Typography fontWeight="bold">{resultOf(field)}</Typography>,
+      cell: (field) => <Value fontWeight="bold">{resultOf(field)}</Value>,
     },
   ];
   return (
@@ -194,8 +213,12 @@ const MergeDialog = ({ model, ids: [one, other], onClose, onMerged }: MergeDialo
           {() =>
             kept && removed ? (
               <Flex direction="column" alignItems="stretch" gap={4}>
-                <Choice entries={entries} kept={keep} onChoose={setKeep} />
-                <Typography>{text('merge.explained', { name: nameOf(removed) })}</Typography>
+                <Box style={BREAKING}>
+                  <Choice entries={entries} kept={keep} onChoose={setKeep} />
+                </Box>
+                <Typography style={BREAKING}>
+                  {text('merge.explained', { name: nameOf(removed) })}
+                </Typography>
                 <Comparison model={model} kept={kept} other={removed} />
               </Flex>
             ) : null
@@ -209,7 +232,7 @@ const MergeDialog = ({ model, ids: [one, other], onClose, onMerged }: MergeDialo
         <Button
           variant="danger-light"
           loading={isLoading}
-          disabled={!kept || !removed}
+          disabled={!kept || !removed || first.isError || second.isError}
           onClick={() => void run()}
         >
           {text('merge.confirm')}

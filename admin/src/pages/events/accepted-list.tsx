@@ -10,7 +10,7 @@ import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { useMoney } from '../../components/money';
 import { Loaded } from '../../components/page-states';
-import { Pager } from '../../components/pager';
+import { askedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { Time, useAbsoluteTime } from '../../components/time';
 import { usePosEventList } from '../../services/pos';
@@ -132,8 +132,7 @@ export const AcceptedList = () => {
       connection: query.connection ? Number(query.connection) : undefined,
       unattached: query.customer === 'unattached' || undefined,
       q: search,
-      page: Number(query.page ?? 1),
-      perPage: Number(query.pageSize ?? 20),
+      ...askedPage(query, 20),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );
@@ -155,7 +154,7 @@ export const AcceptedList = () => {
               empty={{ text: text(filtered ? 'table.noMatch' : 'event.empty') }}
             />
             {search && <Searched from={meta.searched_from} />}
-            {data.length > 0 && <Pager pagination={meta.pagination} />}
+            {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
           </>
         )}
       </Loaded>

@@ -47,7 +47,7 @@ export const RefusedList = ({ connection, page, perPage }: RefusedListProps) => 
             rowId={({ id }) => id}
             empty={{ text: text('refusal.none') }}
           />
-          {data.length > 0 && <Pager pagination={meta.pagination} />}
+          {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
         </>
       )}
     </Loaded>

@@ -10,7 +10,7 @@ import {
 import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
-import { Pager } from '../../components/pager';
+import { askedPage, Pager } from '../../components/pager';
 import { Time } from '../../components/time';
 import { useMappingInbox, useUndoMapping } from '../../services/mapping';
 import { useOutcome } from '../../utils/errors';
@@ -116,8 +116,7 @@ const MappingPage = () => {
     {
       kind: (query.kind || undefined) as MappingKind | undefined,
       search: query._q || undefined,
-      page: Number(query.page ?? 1),
-      perPage: Number(query.pageSize ?? 50),
+      ...askedPage(query, 50),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );
@@ -160,7 +159,7 @@ const MappingPage = () => {
                     text: text(query._q || query.kind ? 'table.noMatch' : 'mapping.empty'),
                   }}
                 />
-                {data.length > 0 && <Pager pagination={meta.pagination} />}
+                {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
               </div>
             )}
           </Loaded>

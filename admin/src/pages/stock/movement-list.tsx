@@ -3,7 +3,7 @@ import { useQueryParams } from '@strapi/strapi/admin';
 import type { Movement } from '../../../../shared/contracts/stock';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
-import { Pager } from '../../components/pager';
+import { askedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
@@ -97,8 +97,7 @@ export const MovementList = ({ levelId, refreshMs, filter, onClear }: MovementLi
     {
       levelId,
       ...filter,
-      page: Number(query.page ?? 1),
-      perPage: Number(query.pageSize ?? 50),
+      ...askedPage(query, 50),
     },
     { pollingInterval: usePolling(refreshMs) }
   );
@@ -122,7 +121,7 @@ export const MovementList = ({ levelId, refreshMs, filter, onClear }: MovementLi
             rowId={({ id }) => id}
             empty={{ text: text('event.movements.none') }}
           />
-          {data.length > 0 && <Pager pagination={meta.pagination} />}
+          {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
         </div>
       )}
     </Loaded>

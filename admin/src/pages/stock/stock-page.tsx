@@ -6,7 +6,7 @@ import type { Location, StockGridRow } from '../../../../shared/contracts/stock'
 import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
-import { Pager } from '../../components/pager';
+import { askedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { useAccess } from '../../permissions';
 import { useAllLevels, useLocations, useStockGrid } from '../../services/stock';
@@ -171,8 +171,7 @@ const StockPage = () => {
       ...(sort && { sort }),
       ...(only === 'low' && { low: 'true' as const }),
       ...(only === 'negative' && { negative: 'true' as const }),
-      page: Number(query.page ?? 1),
-      perPage: Number(query.pageSize ?? 50),
+      ...askedPage(query, 50),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );
@@ -230,7 +229,7 @@ const StockPage = () => {
                 }
                 empty={{ text: text(search || only ? 'table.noMatch' : 'stock.empty') }}
               />
-              {data.length > 0 && <Pager pagination={meta.pagination} />}
+              {meta.pagination.total > 0 && <Pager pagination={meta.pagination} />}
             </>
           )}
         </Loaded>

@@ -9,7 +9,7 @@ import { ConfirmSwitch } from '../../components/confirm-switch';
 import { type Column, DataTable } from '../../components/data-table';
 import { RowLink } from '../../components/row-link';
 import { Loaded } from '../../components/page-states';
-import { Pager } from '../../components/pager';
+import { askedPage, Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
 import { useDeleteWebhook, useUpdateWebhook, useWebhookPage } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
@@ -126,8 +126,7 @@ const WebhookListPage = () => {
     {
       q: query._q?.trim() || undefined,
       sort,
-      page: Number(query.page ?? 1),
-      perPage: Number(query.pageSize ?? PER_PAGE),
+      ...askedPage(query, PER_PAGE),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );

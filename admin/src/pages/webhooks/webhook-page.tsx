@@ -154,7 +154,7 @@ const Content = ({ webhook }: { webhook: ManagedWebhook }) => {
           value={tab}
           onValueChange={(value) => setQuery({ tab: value }, 'push', true)}
         >
-          <Tabs.List aria-label={webhook.name}>
+          <Tabs.List aria-label={webhook.name} style={{ flexWrap: 'wrap' }}>
             {tabs.map((one) => (
               <Tabs.Trigger key={one} value={one}>
                 {text(`webhook.tab.${one}`)}
