@@ -171,7 +171,6 @@ test('the page numbers of a long list fit a phone', async () => {
 test('a page that is none leads to one that is, and does not say that there is nothing', async () => {
   for (const [list, size] of [
     ['records', '20'],
-    ['unmapped', '50'],
     ['stock', '50'],
     ['webhooks', '20'],
   ]) {
