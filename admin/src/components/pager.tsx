@@ -43,7 +43,7 @@ const wholeOf = (text: string | undefined, most: number, otherwise: number): num
 };
 
 /** The page that an address asks for; what is no page counts as the first one. */
-export const askedPage = (
+export const requestedPage = (
   query: { page?: string; pageSize?: string },
   perPage: number
 ): { page: number; perPage: number } => ({

@@ -4,7 +4,7 @@ import { Layouts, Page, useFetchClient } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import type { ShopDay } from '../../../../shared/contracts/pos';
 import { Loaded } from '../../components/page-states';
-import { askedPage } from '../../components/pager';
+import { requestedPage } from '../../components/pager';
 import { type SalesFilter, salesPath, useSales, useShopDay } from '../../services/sales';
 import { download } from '../../utils/csv';
 import { useOutcome } from '../../utils/errors';
@@ -90,7 +90,7 @@ const Content = ({ day }: { day: ShopDay }) => {
               {text(problem)}
             </Typography>
           ) : (
-            <Report filter={filter} {...askedPage(query, PER_PAGE)} />
+            <Report filter={filter} {...requestedPage(query, PER_PAGE)} />
           )}
           <Typography variant="pi" textColor="neutral600">
             {text('takings.hint', { zone: day.time_zone })}{' '}

@@ -10,7 +10,7 @@ import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { useMoney } from '../../components/money';
 import { Loaded } from '../../components/page-states';
-import { askedPage, Pager } from '../../components/pager';
+import { requestedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { Time, useAbsoluteTime } from '../../components/time';
 import { usePosEventList } from '../../services/pos';
@@ -132,7 +132,7 @@ export const AcceptedList = () => {
       connection: query.connection ? Number(query.connection) : undefined,
       unattached: query.customer === 'unattached' || undefined,
       q: search,
-      ...askedPage(query, 20),
+      ...requestedPage(query, 20),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );

@@ -1,6 +1,6 @@
 import { Flex, Tabs } from '@strapi/design-system';
 import { Layouts, Page, useQueryParams } from '@strapi/strapi/admin';
-import { askedPage } from '../../components/pager';
+import { requestedPage } from '../../components/pager';
 import { useAccess } from '../../permissions';
 import { useText } from '../../utils/text';
 import { AcceptedList } from './accepted-list';
@@ -38,7 +38,7 @@ const EventListPage = () => {
             <Flex paddingTop={4} paddingBottom={4}>
               <TillFilter />
             </Flex>
-            <RefusedList connection={connection} {...askedPage(query, 20)} />
+            <RefusedList connection={connection} {...requestedPage(query, 20)} />
           </Tabs.Content>
         </Tabs.Root>
       </Layouts.Content>

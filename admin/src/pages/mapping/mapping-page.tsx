@@ -10,7 +10,7 @@ import {
 import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
-import { askedPage, Pager } from '../../components/pager';
+import { requestedPage, Pager } from '../../components/pager';
 import { Time } from '../../components/time';
 import { useMappingInbox, useUndoMapping } from '../../services/mapping';
 import { useOutcome } from '../../utils/errors';
@@ -116,7 +116,7 @@ const MappingPage = () => {
     {
       kind: (query.kind || undefined) as MappingKind | undefined,
       search: query._q || undefined,
-      ...askedPage(query, 50),
+      ...requestedPage(query, 50),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );

@@ -3,7 +3,7 @@ import { useQueryParams } from '@strapi/strapi/admin';
 import type { Movement } from '../../../../shared/contracts/stock';
 import { type Column, DataTable } from '../../components/data-table';
 import { Loaded } from '../../components/page-states';
-import { askedPage, Pager } from '../../components/pager';
+import { requestedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { Time } from '../../components/time';
 import { useAccess } from '../../permissions';
@@ -97,7 +97,7 @@ export const MovementList = ({ levelId, refreshMs, filter, onClear }: MovementLi
     {
       levelId,
       ...filter,
-      ...askedPage(query, 50),
+      ...requestedPage(query, 50),
     },
     { pollingInterval: usePolling(refreshMs) }
   );

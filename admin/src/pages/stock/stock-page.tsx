@@ -6,7 +6,7 @@ import type { Location, StockGridRow } from '../../../../shared/contracts/stock'
 import { type Column, DataTable } from '../../components/data-table';
 import { Filter } from '../../components/filter';
 import { Loaded } from '../../components/page-states';
-import { askedPage, Pager } from '../../components/pager';
+import { requestedPage, Pager } from '../../components/pager';
 import { RowLink } from '../../components/row-link';
 import { useAccess } from '../../permissions';
 import { useAllLevels, useLocations, useStockGrid } from '../../services/stock';
@@ -171,7 +171,7 @@ const StockPage = () => {
       ...(sort && { sort }),
       ...(only === 'low' && { low: 'true' as const }),
       ...(only === 'negative' && { negative: 'true' as const }),
-      ...askedPage(query, 50),
+      ...requestedPage(query, 50),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );

@@ -9,7 +9,7 @@ import { ConfirmSwitch } from '../../components/confirm-switch';
 import { type Column, DataTable } from '../../components/data-table';
 import { RowLink } from '../../components/row-link';
 import { Loaded } from '../../components/page-states';
-import { askedPage, Pager } from '../../components/pager';
+import { requestedPage, Pager } from '../../components/pager';
 import { useAccess } from '../../permissions';
 import { useDeleteWebhook, useUpdateWebhook, useWebhookPage } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
@@ -126,7 +126,7 @@ const WebhookListPage = () => {
     {
       q: query._q?.trim() || undefined,
       sort,
-      ...askedPage(query, PER_PAGE),
+      ...requestedPage(query, PER_PAGE),
     },
     { pollingInterval: usePolling(REFRESH_MS) }
   );
