@@ -80,7 +80,7 @@ type Judged = 'read' | 'update' | 'delete';
 export interface ContentPermissions {
   cannot: Record<Judged, (entity?: object, field?: string) => boolean>;
   /** A query without filters of fields that the user may not read, as the content manager's lists take it. */
-  sanitizedQuery: Record<Judged, (query: object) => Promise<Record<string, unknown>>>;
+  sanitizedQuery: { read(query: object): Promise<Record<string, unknown>> };
   /** An entry without the fields that the user may not read. */
   sanitizeOutput<Entry>(entry: Entry): Promise<Entry>;
 }
