@@ -4,7 +4,7 @@ import type { Movement } from '../../shared/contracts/stock';
 import { runSql } from '../support/databases';
 import { type Receiver, startReceiver } from '../support/receiver';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
+import { expectFocus, expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -263,8 +263,10 @@ describe('a long page', () => {
       expect(await dangerous.count()).toBe(0);
       if (label !== 'Save') return;
       await page.getByRole('button', { name: 'More actions' }).click();
-      await page.getByRole('menuitem', { name: /^(Delete|Archive)$/ }).waitFor();
+      await page.getByRole('menuitem', { name: /^(Delete|Archive)$/ }).click();
+      await page.getByRole('alertdialog').waitFor();
       await page.keyboard.press('Escape');
+      await expectFocus(page.getByRole('button', { name: 'More actions' }));
     }
   );
 });

@@ -3,6 +3,7 @@ import { More } from '@strapi/icons';
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { type ReactNode, useState } from 'react';
 import { useText } from '../utils/text';
+import { FocusBack } from './focus-back';
 
 export interface MenuAction {
   label: string;
@@ -45,16 +46,19 @@ export const ActionMenu = ({ actions }: { actions: readonly MenuAction[] }) => {
           <ConfirmDialog
             title={chosen.label}
             endAction={
-              <Button
-                fullWidth
-                variant={chosen.isDangerous ? 'danger-light' : 'default'}
-                onClick={() => {
-                  setChosen(undefined);
-                  void chosen.onConfirm();
-                }}
-              >
-                {chosen.label}
-              </Button>
+              <>
+                <FocusBack />
+                <Button
+                  fullWidth
+                  variant={chosen.isDangerous ? 'danger-light' : 'default'}
+                  onClick={() => {
+                    setChosen(undefined);
+                    void chosen.onConfirm();
+                  }}
+                >
+                  {chosen.label}
+                </Button>
+              </>
             }
           >
             {chosen.question}

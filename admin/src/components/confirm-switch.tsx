@@ -2,6 +2,7 @@ import { Button, Dialog, Switch } from '@strapi/design-system';
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { useState } from 'react';
 import { useText } from '../utils/text';
+import { FocusBack } from './focus-back';
 
 interface ConfirmSwitchProps {
   label: string;
@@ -41,16 +42,19 @@ export const ConfirmSwitch = ({
         <ConfirmDialog
           title={text('action.switchOff')}
           endAction={
-            <Button
-              fullWidth
-              variant="danger-light"
-              onClick={() => {
-                setAsking(false);
-                void onChange(false);
-              }}
-            >
-              {text('action.switchOff')}
-            </Button>
+            <>
+              <FocusBack />
+              <Button
+                fullWidth
+                variant="danger-light"
+                onClick={() => {
+                  setAsking(false);
+                  void onChange(false);
+                }}
+              >
+                {text('action.switchOff')}
+              </Button>
+            </>
           }
         >
           {question}

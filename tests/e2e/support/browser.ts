@@ -51,6 +51,14 @@ export const expectText = (locator: Locator, text: string | RegExp, timeout = PA
     `the text ${String(text)}`
   );
 
+/** Waits until it has the focus. */
+export const expectFocus = (locator: Locator) =>
+  waitFor(
+    () => locator.evaluate((one) => one === document.activeElement),
+    PATIENCE_MS,
+    `the focus on ${String(locator)}`
+  );
+
 /**
  * Waits until nothing on the page is in transition or animated any more, so that its colours are those
  * that stay; what goes round without end, such as a spinner, is not waited for.

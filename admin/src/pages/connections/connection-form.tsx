@@ -25,7 +25,7 @@ import { Panel } from '../../components/panel';
 import { EditForm } from '../../components/edit-form';
 import { InHeader } from '../../components/form-page';
 import type { Problems, Saved } from '../../utils/errors';
-import { type Translate, useText } from '../../utils/text';
+import { type TextKey, type Translate, useText } from '../../utils/text';
 import { LocationMap, type MappedLocation } from './location-map';
 import { SilenceFields, silenceProblems, type SilenceValues } from './silence-fields';
 
@@ -37,6 +37,11 @@ const SCOPES: readonly ConnectionScope[] = [
   'closing:write',
 ];
 const MODES: readonly ConnectionMode[] = ['test', 'live'];
+
+const TYPE_TEXTS: Record<ConnectionType, TextKey> = {
+  'Generic webhook': 'connection.type.generic',
+};
+export const typeText = (type: ConnectionType): TextKey => TYPE_TEXTS[type];
 
 /** The form's values; a location that was not chosen yet is null. */
 export interface ConnectionValues extends SilenceValues {
@@ -182,7 +187,7 @@ export const ConnectionForm = ({
                 >
                   {CONNECTION_TYPES.map((type) => (
                     <SingleSelectOption key={type} value={type}>
-                      {type}
+                      {text(typeText(type))}
                     </SingleSelectOption>
                   ))}
                 </SingleSelect>

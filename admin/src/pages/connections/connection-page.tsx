@@ -16,7 +16,7 @@ import { useText } from '../../utils/text';
 import { Actions } from './actions';
 import { ClockSkew, ConnectionBadge } from './badges';
 import { Closings } from './closings';
-import { ConnectionForm, valuesOf } from './connection-form';
+import { ConnectionForm, typeText, valuesOf } from './connection-form';
 import { Expectation } from './expectation';
 import { Refusals } from './refusals';
 import { Takings } from './takings';
@@ -66,7 +66,7 @@ const Content = ({ connection }: { connection: Connection }) => {
           )}
           <DefinitionList
             rows={[
-              [text('connection.type'), type],
+              [text('connection.type'), text(typeText(type))],
               [text('connection.mode'), <ConnectionBadge key="mode" connection={connection} />],
               [
                 text('connection.seen'),

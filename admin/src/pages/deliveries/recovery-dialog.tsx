@@ -2,6 +2,7 @@ import { Button, Flex, Modal, Typography } from '@strapi/design-system';
 import { PaperPlane } from '@strapi/icons';
 import { type ReactNode, useState } from 'react';
 import type { RecoveryFilter, RecoveryPreview } from '../../../../shared/contracts/webhooks';
+import { FocusBack } from '../../components/focus-back';
 import { Time } from '../../components/time';
 import { usePreviewRecovery, useStartRecovery, useWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
@@ -94,6 +95,7 @@ export const useLookedAtRecovery = (onStarted?: () => void): LookedAtRecovery =>
         onOpenChange={(open) => !open && setPreview(undefined)}
       >
         <Modal.Content aria-describedby={undefined}>
+          <FocusBack />
           <Modal.Header closeLabel={text('action.close')}>
             <Modal.Title>{text('recovery.title')}</Modal.Title>
           </Modal.Header>

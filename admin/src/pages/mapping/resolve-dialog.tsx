@@ -5,6 +5,7 @@ import type {
   Resolved,
   UnknownValue,
 } from '../../../../shared/contracts/pos-mapping';
+import { FocusBack } from '../../components/focus-back';
 import { usePreviewMapping, useResolve } from '../../services/mapping';
 import { type Problems, useOutcome } from '../../utils/errors';
 import { useRefusals } from '../../utils/refusals';
@@ -68,6 +69,7 @@ export const ResolveDialog = ({ unknown, onClose, onResolved }: ResolveDialogPro
   return (
     <Modal.Root open onOpenChange={(open) => !open && onClose()}>
       <Modal.Content aria-describedby={undefined}>
+        <FocusBack />
         <Modal.Header closeLabel={text('action.close')}>
           <Modal.Title>{text('mapping.resolve.title', { value: unknown.value })}</Modal.Title>
         </Modal.Header>

@@ -11,6 +11,7 @@ import {
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { type ReactNode, useRef, useState } from 'react';
 import { EditForm } from '../../components/edit-form';
+import { FocusBack } from '../../components/focus-back';
 import { type Problems, type Saved } from '../../utils/errors';
 import { useText } from '../../utils/text';
 import { isWhole } from '../../utils/whole';
@@ -41,6 +42,14 @@ interface DialogFormProps {
   after?(values: Values): ReactNode;
   onSubmit(values: Values): Promise<Saved>;
 }
+
+/** The first field has the focus, not the button that closes the form. */
+const focusFirstField = (event: Event): void => {
+  const field = (event.currentTarget as HTMLElement).querySelector('input');
+  if (!field) return;
+  event.preventDefault();
+  field.focus();
+};
 
 /** A button that opens a short form; the server's errors are shown at their fields. */
 export const DialogForm = ({
@@ -98,7 +107,7 @@ export const DialogForm = ({
           </Button>
         )}
       </Modal.Trigger>
-      <Modal.Content aria-describedby={undefined}>
+      <Modal.Content aria-describedby={undefined} onOpenAutoFocus={focusFirstField}>
         <EditForm<Values>
           initial={initial}
           problemsOf={problemsOf}
@@ -158,9 +167,12 @@ export const DialogForm = ({
         <Dialog.Root open={asking} onOpenChange={setAsking}>
           <ConfirmDialog
             endAction={
-              <Button fullWidth variant="danger-light" onClick={close}>
-                {text('form.leave')}
-              </Button>
+              <>
+                <FocusBack />
+                <Button fullWidth variant="danger-light" onClick={close}>
+                  {text('form.leave')}
+                </Button>
+              </>
             }
           >
             {text('form.unsaved')}

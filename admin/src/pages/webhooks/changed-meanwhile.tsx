@@ -2,6 +2,7 @@ import { Button, Dialog, Typography } from '@strapi/design-system';
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { type ReactNode, useCallback, useState } from 'react';
 import type { ManagedWebhook } from '../../../../shared/contracts/webhooks';
+import { FocusBack } from '../../components/focus-back';
 import { Time } from '../../components/time';
 import { same } from '../../utils/changed-fields';
 import { useText } from '../../utils/text';
@@ -72,9 +73,12 @@ export const useConflict = (): { ask(conflict: Conflict): Promise<boolean>; dial
       <ConfirmDialog
         title={text('conflict.title')}
         endAction={
-          <Button fullWidth variant="danger-light" onClick={() => asking.answer(true)}>
-            {text('conflict.save')}
-          </Button>
+          <>
+            <FocusBack />
+            <Button fullWidth variant="danger-light" onClick={() => asking.answer(true)}>
+              {text('conflict.save')}
+            </Button>
+          </>
         }
       >
         <Typography textAlign="center">

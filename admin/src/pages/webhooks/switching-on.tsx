@@ -1,6 +1,7 @@
 import { Button, Dialog, Flex, Typography } from '@strapi/design-system';
 import { type ReactNode, useCallback, useState } from 'react';
 import type { Health, WaitingChoice } from '../../../../shared/contracts/webhooks';
+import { FocusBack } from '../../components/focus-back';
 import { Time } from '../../components/time';
 import { useLookUpWebhook } from '../../services/webhooks';
 import { useOutcome } from '../../utils/errors';
@@ -21,6 +22,7 @@ const WaitingQuestion = ({ health, onAnswer }: WaitingQuestionProps) => {
   return (
     <Dialog.Root open onOpenChange={(open) => !open && onAnswer(null)}>
       <Dialog.Content>
+        <FocusBack />
         <Dialog.Header>{text('banner.switchOn')}</Dialog.Header>
         <Dialog.Body>
           <Typography textAlign="center">
