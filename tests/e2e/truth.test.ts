@@ -261,6 +261,16 @@ describe('edits that are not saved', () => {
   });
 });
 
+test('the page has the focus when a row is gone', async () => {
+  await createWebhook('Gone');
+  await moveTo(page, `${PLUGIN}/webhooks`);
+  const button = main().getByRole('button', { name: 'Delete Gone' });
+  await button.click();
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Delete Gone' }).click();
+  await button.waitFor({ state: 'detached' });
+  await expectFocus(main());
+});
+
 test('a module is switched off only when asked twice, and the screen says how a site begins', async () => {
   await moveTo(page, MODULES);
   await expectText(main(), 'On a new site, all modules are on.');

@@ -1,6 +1,7 @@
 import { Button, type ButtonProps, Dialog, IconButton } from '@strapi/design-system';
 import { ConfirmDialog } from '@strapi/strapi/admin';
 import { type ReactNode, useState } from 'react';
+import { useFocusAfter } from './focus-back';
 
 interface ConfirmButtonProps {
   label: string;
@@ -27,6 +28,7 @@ export const ConfirmButton = ({
   onConfirm,
 }: ConfirmButtonProps) => {
   const [open, setOpen] = useState(false);
+  const focusPage = useFocusAfter();
   return (
     <Dialog.Root open={open} onOpenChange={setOpen}>
       <Dialog.Trigger>
@@ -48,6 +50,7 @@ export const ConfirmButton = ({
             variant={variant}
             onClick={() => {
               setOpen(false);
+              focusPage();
               void onConfirm();
             }}
           >

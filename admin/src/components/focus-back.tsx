@@ -1,4 +1,26 @@
-import { useEffect, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
+
+/** Focuses that unless something else on the page has the focus; later, as a dialog holds it until it is gone. */
+const focusLater = (next: () => Element | null): void => {
+  setTimeout(() => {
+    const element = document.activeElement === document.body ? next() : null;
+    if (element instanceof HTMLElement) element.focus();
+  });
+};
+
+/** @returns a function for what may remove its own button: the page then has the focus, where the host's link leads */
+export const useFocusAfter = (): (() => void) => {
+  const isCalled = useRef(false);
+  useEffect(
+    () => () => {
+      if (isCalled.current) focusLater(() => document.getElementById('main-content'));
+    },
+    []
+  );
+  return () => {
+    isCalled.current = true;
+  };
+};
 
 /**
  * In a dialog without a trigger of its own: gives the focus back to where it was when the dialog opened. From
@@ -10,14 +32,6 @@ export const FocusBack = () => {
     const menu = focused?.closest('[role=menu]')?.getAttribute('aria-labelledby');
     return (menu && document.getElementById(menu)) || focused;
   });
-  useEffect(
-    () => () => {
-      // After the dialog has left the page: it holds the focus until then.
-      setTimeout(() => {
-        if (document.activeElement === document.body && from instanceof HTMLElement) from.focus();
-      });
-    },
-    [from]
-  );
+  useEffect(() => () => focusLater(() => from), [from]);
   return null;
 };
