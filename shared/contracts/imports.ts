@@ -1,3 +1,6 @@
+/** A file with more is refused. */
+export const IMPORT_COLUMNS_MAX = 200;
+
 /** Columns of text and of numbers that a file of contacts may have besides `tags` (docs/crm.md#import). */
 export const CONTACT_TEXT_COLUMNS = [
   'email',

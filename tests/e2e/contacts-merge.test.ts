@@ -111,7 +111,8 @@ test('shows all of long values, and offers no merge with one that is gone', asyn
   await page.setViewportSize({ width: 1440, height: 900 });
   const route = `/content-manager/collection-types/plugin::switchboard.contact/${gone}`;
   expect((await site.admin('DELETE', route)).status).toBe(200);
-  await dialog.getByRole('button', { name: 'Merge' }).click();
+  // Disabled already where the dialog has read it again meanwhile.
+  await dialog.getByRole('button', { name: 'Merge' }).click({ force: true });
   await expectText(dialog, 'Not found');
   expect(await dialog.getByRole('button', { name: 'Merge' }).isDisabled()).toBe(true);
   await page.keyboard.press('Escape');

@@ -3,7 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import type { Level, StockGridRow } from '../../shared/contracts/stock';
 import { runSql } from '../support/databases';
 import { waitFor } from '../support/wait';
-import { expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
+import { expectFocus, expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -282,8 +282,14 @@ test('stock is moved between locations, and what is wrong stands at its field', 
   await moveTo(page, `${PLUGIN}/stock/transfers`);
   await chooseLocation('From', 'East');
   await chooseLocation('To', 'East');
-  await chooseItem(main(), 'Add product', 'MOVE-A');
-  await main().getByLabel('Quantity: MOVE-A').fill('0');
+  const quantity = main().getByLabel('Quantity: MOVE-A');
+  // The second time it is there already, and the search is empty again.
+  for (let time = 0; time < 2; time += 1) {
+    await chooseItem(main(), 'Add product', 'MOVE-A');
+    await expectFocus(quantity);
+    expect(await main().getByRole('combobox', { name: 'Add product' }).inputValue()).toBe('');
+  }
+  await quantity.fill('0');
   await main().getByRole('button', { name: 'Transfer', exact: true }).click();
   await expectText(main(), 'Choose two different locations.');
   await expectText(main(), 'Enter a whole number of 1 or more.');
@@ -298,10 +304,10 @@ test('stock is moved between locations, and what is wrong stands at its field', 
 });
 
 describe('the import', () => {
-  const chooseFile = (name: string, text: string) =>
+  const chooseFile = (name: string, text: string, encoding: BufferEncoding = 'utf8') =>
     page
       .locator('input[type=file]')
-      .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });
+      .setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text, encoding) });
 
   test('matches the columns of a file, tries it, imports it, and hands back what it refused', async () => {
     await moveTo(page, `${PLUGIN}/import`);
@@ -337,6 +343,22 @@ describe('the import', () => {
     ]);
     expect(file.suggestedFilename()).toMatch(/^import-\d+-rejects\.csv$/);
     expect(fs.readFileSync(await file.path(), 'utf8')).toMatch(/^line,error,[\s\S]*FILE-2/);
+  });
+
+  test('says what is wrong with a file: not UTF-8, more columns than can be imported, no rows', async () => {
+    await moveTo(page, `${PLUGIN}/import`);
+    await page.getByRole('radio', { name: 'Products' }).click();
+    await chooseFile('old.csv', 'sku,name\nOLD,Café\n', 'latin1');
+    await main().getByRole('button', { name: 'Start dry run' }).click();
+    await page.getByText('The file is not UTF-8.').first().waitFor();
+    await chooseFile('data.csv', `{${'"sku":1,'.repeat(20_000)}`);
+    await page.getByText('The file has 20,001 columns').first().waitFor();
+    expect(await page.getByRole('grid', { name: 'Columns' }).count()).toBe(0);
+    await chooseFile('empty.csv', 'sku,name\n');
+    await main().getByRole('button', { name: 'Start dry run' }).click();
+    await expectText(main(), '0 rows: 0 to create');
+    const start = main().getByRole('button', { name: 'Import', exact: true });
+    expect(await start.isDisabled()).toBe(true);
   });
 
   test('creates contacts, too', async () => {

@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { type CsvError, type Options, parse } from 'csv-parse';
 import { parse as parseText } from 'csv-parse/sync';
+import { IMPORT_COLUMNS_MAX } from '../../../shared/contracts/imports';
 import { fieldError } from '../http/validation';
 import { noFormula } from '../runtime/text';
 
@@ -196,7 +197,6 @@ export async function* readCsv(source: Readable): AsyncGenerator<CsvRecord> {
   }
 }
 
-const MAX_COLUMNS = 200;
 const NAMED = 20;
 
 const some = (headings: readonly string[]): string =>
@@ -225,8 +225,8 @@ export const readColumns = <Column extends object>(
 ): Column[] => {
   const refused = (message: string) => fieldError('header', message);
   const { length } = headings;
-  if (length > MAX_COLUMNS) {
-    throw refused(`there are ${length} columns, and at most ${MAX_COLUMNS} are imported`);
+  if (length > IMPORT_COLUMNS_MAX) {
+    throw refused(`there are ${length} columns, and at most ${IMPORT_COLUMNS_MAX} are imported`);
   }
   const columns: Column[] = [];
   const unknown: string[] = [];

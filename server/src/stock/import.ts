@@ -70,7 +70,11 @@ export const readItemRow = (
     return refused(`gtin: ${String(input.gtin)} must be given with all its digits`);
   }
   const { problems } = judgeInput(createItemInput, { ...input, opening });
-  return problems ? refused(problems) : { row: { ...input, opening } as ItemRowInput };
+  if (!problems) return { row: { ...input, opening } as ItemRowInput };
+  const headings = opening.map(({ location }) => ['quantity', location].filter(Boolean).join('.'));
+  return refused(
+    problems.replace(/opening\.(\d+)\.quantity/g, (path, nth) => headings[Number(nth)] ?? path)
+  );
 };
 
 const BATCH = 50;

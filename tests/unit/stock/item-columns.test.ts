@@ -33,6 +33,7 @@ describe('a file of items', () => {
     });
     expect(read('', 'x')).toEqual(refusal('sku: is missing'));
     expect(read('A', 'x', '1.5')).toEqual(refusal(expect.stringMatching(/^low_at: /)));
+    expect(read('A', '', '', 'x')).toEqual(refusal(expect.stringMatching(/^quantity\.north: /)));
     for (const number of ['0x10', '1e3', 'Infinity', '1_000']) {
       expect(read('A', 'x', number)).toHaveProperty('issue');
       expect(read('A', 'x', '', number)).toHaveProperty('issue');

@@ -116,7 +116,7 @@ const toSend = <V extends Partial<ConnectionValues>>({
     ...(hours && { open_hours: hours.length > 0 ? hours : null }),
     ...(locations && {
       locations: locations.flatMap(({ ref, location }) =>
-        location === null ? [] : [{ ref, location }]
+        location === null ? [] : [{ ref: ref.trim(), location }]
       ),
     }),
   }) as Partial<ConnectionChanges>;

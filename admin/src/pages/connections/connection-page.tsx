@@ -106,7 +106,8 @@ const Content = ({ connection }: { connection: Connection }) => {
         {can('sales.read') && <Takings connectionId={id} />}
         {can('pos-events.read') && <Closings connectionId={id} />}
         <ConnectionForm
-          key={id}
+          // Anew once it is revoked: edits can no longer be saved.
+          key={`${id} ${connection.revoked_at}`}
           initial={valuesOf(connection)}
           disabled={!manage || connection.revoked_at !== null}
           submitLabel={text('action.save')}

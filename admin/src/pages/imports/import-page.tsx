@@ -1,8 +1,12 @@
 import { Button, Flex, Radio } from '@strapi/design-system';
-import { Layouts, Page } from '@strapi/strapi/admin';
-import { useCallback, useState } from 'react';
+import { Layouts, Page, useNotification } from '@strapi/strapi/admin';
+import { useCallback, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router-dom';
-import type { FileKind, ImportJob } from '../../../../shared/contracts/imports';
+import {
+  type FileKind,
+  IMPORT_COLUMNS_MAX,
+  type ImportJob,
+} from '../../../../shared/contracts/imports';
 import { Panel } from '../../components/panel';
 import { useAccess } from '../../permissions';
 import { useUpload } from '../../services/imports';
@@ -53,17 +57,35 @@ interface Progress {
 const NOTHING: Progress = { tried: null, running: null };
 
 /** One file of one kind: its columns, what would come of it, and what came of it. */
-const FileImport = ({ kind, onStarted }: { kind: FileKind; onStarted(id: number): void }) => {
+const FileImport = ({
+  kind,
+  onStarted,
+}: {
+  kind: FileKind;
+  onStarted(id: number, isShown: boolean): void;
+}) => {
   const text = useText();
   const outcome = useOutcome();
+  const { toggleNotification } = useNotification();
   const upload = useUpload();
   const [chosen, setChosen] = useState<Chosen | null>(null);
   const [sending, setSending] = useState(false);
   const [{ tried, running }, setProgress] = useState<Progress>(NOTHING);
+  const latest = useRef<Chosen | null>(null);
 
-  const choose = (file: File): void => {
+  const prepare = (next: Chosen | null): void => {
+    latest.current = next;
     setProgress(NOTHING);
-    void readHead(file, kind).then(setChosen);
+    setChosen(next);
+  };
+  const fail = (message: string) => toggleNotification({ type: 'danger', message });
+  const choose = (file: File): void => {
+    prepare(null);
+    void readHead(file, kind).then((head) => {
+      const { length: n } = head.headings;
+      if (n <= IMPORT_COLUMNS_MAX) prepare(head);
+      else fail(text('import.tooManyColumns', { n, most: IMPORT_COLUMNS_MAX }));
+    });
   };
   const start = async (dryRun: boolean): Promise<void> => {
     if (!chosen) return;
@@ -71,14 +93,17 @@ const FileImport = ({ kind, onStarted }: { kind: FileKind; onStarted(id: number)
     const file = await renameColumns(chosen.file, chosen.names).catch(() => null);
     if (!file) {
       setSending(false);
-      outcome({ error: { name: 'Error', message: text('import.notUtf8') } });
+      fail(text('import.notUtf8'));
       return;
     }
     const job = outcome(await upload({ kind, dryRun, file }));
     setSending(false);
     if (!job) return;
+    // Another file or other columns were chosen meanwhile: this one is shown by its address alone.
+    const isLatest = latest.current === chosen;
+    onStarted(job.id, isLatest);
+    if (!isLatest) return;
     setProgress((before) => ({ tried: dryRun ? null : before.tried, running: job }));
-    onStarted(job.id);
   };
   const onEnded = useCallback((job: ImportJob): void => {
     if (job.dry_run && job.state === 'done') {
@@ -107,7 +132,7 @@ const FileImport = ({ kind, onStarted }: { kind: FileKind; onStarted(id: number)
               </Button>
               <Button
                 loading={sending}
-                disabled={!isMatched || tried === null || running?.dry_run === false}
+                disabled={!isMatched || !tried?.total || running?.dry_run === false}
                 onClick={() => void start(false)}
               >
                 {text('import.start')}
@@ -120,10 +145,7 @@ const FileImport = ({ kind, onStarted }: { kind: FileKind; onStarted(id: number)
             headings={chosen.headings}
             sample={chosen.sample}
             names={chosen.names}
-            onChange={(names) => {
-              setProgress(NOTHING);
-              setChosen({ ...chosen, names });
-            }}
+            onChange={(names) => prepare({ ...chosen, names })}
           />
         </Panel>
       )}
@@ -174,8 +196,8 @@ const ImportPage = () => {
             <FileImport
               key={kind}
               kind={kind}
-              onStarted={(id) => {
-                setStarted(id);
+              onStarted={(id, isShown) => {
+                setStarted(isShown ? id : 0);
                 setParams({ import: String(id) }, { replace: true });
               }}
             />

@@ -1,5 +1,6 @@
 import { Field, IconButton, TextInput, Typography } from '@strapi/design-system';
 import { Trash } from '@strapi/icons';
+import { useEffect, useState } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { ItemSearch } from '../../components/item-search';
 import { useText } from '../../utils/text';
@@ -14,6 +15,8 @@ interface LineEditorProps {
   onChange(lines: Line[]): void;
 }
 
+const fieldOf = (item: number): string => `line-${item}`;
+
 /** Items with a quantity each; an item is found by a search and then stands in the list. */
 export const LineEditor = ({
   label,
@@ -23,6 +26,8 @@ export const LineEditor = ({
   onChange,
 }: LineEditorProps) => {
   const text = useText();
+  const [chosen, setChosen] = useState({ item: 0, times: 0 });
+  useEffect(() => document.getElementsByName(fieldOf(chosen.item))[0]?.focus(), [chosen]);
   const rows = lines.map((line, index) => ({ ...line, index }));
   const columns: Column<Line & { index: number }>[] = [
     {
@@ -39,7 +44,7 @@ export const LineEditor = ({
       id: 'quantity',
       label: quantityLabel,
       cell: ({ item, quantity, index }) => (
-        <Field.Root name={`line-${item.id}`} error={problems[index]}>
+        <Field.Root name={fieldOf(item.id)} error={problems[index]}>
           <TextInput
             aria-label={text('line.quantity', { what: quantityLabel, sku: item.sku })}
             inputMode="numeric"
@@ -72,12 +77,16 @@ export const LineEditor = ({
   return (
     <>
       <ItemSearch
-        // Empty again for the next one.
-        key={lines.length}
+        // Empty again for the next one, whose quantity is entered first.
+        key={chosen.times}
         name="line-search"
         label={text('line.add')}
         value={null}
-        onChange={(item) => item && onChange(withItems(lines, [item]))}
+        onChange={(item) => {
+          if (!item) return;
+          onChange(withItems(lines, [item]));
+          setChosen(({ times }) => ({ item: item.id, times: times + 1 }));
+        }}
       />
       {rows.length === 0 ? (
         <Typography textColor="neutral600">{text('line.none')}</Typography>
