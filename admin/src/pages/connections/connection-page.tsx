@@ -106,7 +106,7 @@ const Content = ({ connection }: { connection: Connection }) => {
         {can('sales.read') && <Takings connectionId={id} />}
         {can('pos-events.read') && <Closings connectionId={id} />}
         <ConnectionForm
-          // Anew once it is revoked: edits can no longer be saved.
+          // Begins again once it is revoked: edits can no longer be saved.
           key={`${id} ${connection.revoked_at}`}
           initial={valuesOf(connection)}
           disabled={!manage || connection.revoked_at !== null}
