@@ -1,4 +1,4 @@
-/** A file with more is refused. */
+/** Columns that a file to import may have; one with more is refused (docs/shop.md#import-products). */
 export const IMPORT_COLUMNS_MAX = 200;
 
 /** Columns of text and of numbers that a file of contacts may have besides `tags` (docs/crm.md#import). */

@@ -3,7 +3,15 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import type { Level, StockGridRow } from '../../shared/contracts/stock';
 import { runSql } from '../support/databases';
 import { waitFor } from '../support/wait';
-import { expectFocus, expectText, launchBrowser, moveTo, PLUGIN, signIn } from './support/browser';
+import {
+  atRest,
+  expectFocus,
+  expectText,
+  launchBrowser,
+  moveTo,
+  PLUGIN,
+  signIn,
+} from './support/browser';
 import { type Playground, startPlayground } from './support/playground';
 import { saleOf, sendRecord, type TillKeys } from './support/till';
 
@@ -357,6 +365,8 @@ describe('the import', () => {
     await chooseFile('empty.csv', 'sku,name\n');
     await main().getByRole('button', { name: 'Start dry run' }).click();
     await expectText(main(), '0 rows: 0 to create');
+    // A dry run that found rows would have enabled it by then.
+    await atRest(page);
     const start = main().getByRole('button', { name: 'Import', exact: true });
     expect(await start.isDisabled()).toBe(true);
   });

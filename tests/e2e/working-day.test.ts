@@ -353,6 +353,11 @@ test('a count can be dated back, and stands in the ledger at that time', async (
   });
 });
 
+test('a page of the unmapped products that is none leads to the last one', async () => {
+  await moveTo(page, `${PLUGIN}/unmapped?page=9`);
+  await expectText(main(), 'NOBODY-KNOWS-IT');
+});
+
 describe.each([
   [1440, 900],
   [1024, 768],
