@@ -65,6 +65,28 @@ describeEach(anyDatabase(), 'what a webhook’s owner chooses', (database) => {
       expect((await getWebhook(site, alike.id)).payload).toBe('thin');
     });
 
+    it('fails no write whose data is nested deeper than it can be thinned', async () => {
+      const slim = await createWebhook(site, `${receiver.url}thin`, { payload: 'thin' });
+      await createWebhook(site, `${receiver.url}full`);
+      const fields = JSON.parse(`${'{"a":'.repeat(3000)}1${'}'.repeat(3000)}`) as object;
+      await site.control('documents', {
+        uid: 'plugin::switchboard.contact',
+        method: 'create',
+        params: { data: { email: 'deep@example.test', fields } },
+      });
+      const [post] = await receiver.waitFor(1);
+      expect(post?.path).toBe('/full');
+      expect(await listDeliveries(site, slim.id)).toEqual([]);
+      expect(site.log()).toContain(`contact.created could not be written for webhook ${slim.id}`);
+      // The next one is sent again.
+      await request('POST', '/contacts', { email: 'flat@example.test' });
+      expect((await receiver.waitFor(3)).map(({ path }) => path).sort()).toEqual([
+        '/full',
+        '/full',
+        '/thin',
+      ]);
+    });
+
     it('holds for what a handler adds to it', async () => {
       await createWebhook(site, receiver.url, { payload: 'thin' });
       await site.evaluate(({ strapi }) => {

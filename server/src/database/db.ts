@@ -125,7 +125,7 @@ export class Db {
     { count, valuesOf }: { count: number; valuesOf(item: T): Readonly<Record<string, unknown>> },
     run: (part: readonly T[]) => Promise<void>
   ): Promise<void> {
-    if (items.length === 0) return;
+    if (items.length <= 1) return items.length === 0 ? undefined : run(items);
     const { batch } = await this.statementSize();
     const slice = new TimeSlice();
     const sizeOf = (item: T): number => bytesOf(valuesOf(item));

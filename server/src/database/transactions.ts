@@ -13,6 +13,8 @@ interface Transaction {
   lost: Error | null;
   /** Its last error, unless it went back to before that. */
   fault: unknown;
+  /** The driver's, once a statement has run on it. */
+  connection?: unknown;
   /** It went back to a savepoint, perhaps one of the site's own, which knows no turns. */
   wentBack?: boolean;
   /** True if it was committed; resolves once it has ended. */
@@ -104,12 +106,14 @@ const asNewest = (transaction: Transaction, statement: string | QueryObject) => 
   return { ...statement, sql: `${sql} lock in share mode` };
 };
 
-/** Runs work with a connection of the pool, asked before this returns, or with a transaction's. */
+/** Runs work with a connection of the pool, asked before this returns, or at once with a transaction's. */
 export const withConnection = async <T>(
   executor: Knex,
   work: (connection: unknown, pool: QueryClient) => T | PromiseLike<T>
 ): Promise<T> => {
   const pool = executor.client as QueryClient;
+  const own = transactions.get(executor)?.connection;
+  if (own !== undefined) return work(own, pool);
   const connection = await pool.acquireConnection();
   try {
     return await work(connection, pool);
@@ -139,6 +143,7 @@ const watch = (
   client.on('query', ({ sql }) => (transaction.wentBack ||= GOES_BACK.test(sql)));
 
   client.query = async (connection, statement) => {
+    transaction.connection ??= connection;
     const sql = typeof statement === 'string' ? statement : statement.sql;
     if (transaction.isOurs && transactor.isCompleted() && (await ended)) {
       // It comes from unawaited work, which without the plugin would run outside a transaction.

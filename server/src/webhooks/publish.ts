@@ -68,9 +68,6 @@ const jsonOf = (data: unknown): string => {
   throw new TypeError(`it is ${kindOf(data)}, and not a JSON object`);
 };
 
-const thinText = (event: string, text: string): string =>
-  JSON.stringify(thinEvent(event, JSON.parse(text)));
-
 /** Data of an event after handlers, which get a copy; null if skipped. Throws TypeError if it is no JSON object. */
 const filteredText = async (app: App, { event, text }: SentEvent, webhook: Webhook) => {
   const value = await app.hooks.get('service_crm_webhook_payload').call({
@@ -91,21 +88,56 @@ const logLeftOut = (app: App, event: string, { id }: Webhook, reason: string): v
   );
 };
 
-/** An event's data for one webhook, as text; null if its filter or a handler skips it, or fails, which is logged. */
-export const textFor = async (
+/** An event's data as some webhooks are sent it; null if it is nested too deep to be thinned, which is logged. */
+const sentText = (
   app: App,
-  serialised: SentEvent,
-  webhook: Webhook
-): Promise<string | null> => {
-  const { event } = serialised;
+  { event, text }: SentEvent,
+  payload: Webhook['payload'],
+  webhooks: readonly Webhook[]
+): string | null => {
+  if (payload === 'full') return text;
   try {
-    if (webhook.filter && !matches(webhook.filter, JSON.parse(serialised.text))) return null;
-    const text = hasHandlers(app) ? await filteredText(app, serialised, webhook) : serialised.text;
-    return text !== null && webhook.payload === 'thin' ? thinText(event, text) : text;
+    return JSON.stringify(thinEvent(event, JSON.parse(text)));
   } catch (error) {
-    logLeftOut(app, event, webhook, errorText(error));
+    for (const webhook of webhooks) logLeftOut(app, event, webhook, errorText(error));
     return null;
   }
+};
+
+type UnfitFilterHandler = (app: App) => Promise<void>;
+
+const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
+
+/** Says what is done about a filter that may not be used; that publishes, and so cannot be imported here. */
+export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
+  app.part(unfitFilterMet).value = handle;
+};
+
+/** `value`: its data, once a filter has looked at it. */
+type Serialised = SentEvent & { value?: unknown };
+
+/** An event's data for one webhook, but in full; null if its filter or a handler skips it, or fails, which is logged. */
+const judged = async (app: App, sent: Serialised, webhook: Webhook): Promise<string | null> => {
+  const { event, text } = sent;
+  try {
+    if (webhook.filter && !matches(webhook.filter, (sent.value ??= JSON.parse(text)))) return null;
+    return hasHandlers(app) ? await filteredText(app, sent, webhook) : text;
+  } catch (error) {
+    // One that cannot be judged costs the others nothing.
+    logLeftOut(app, event, webhook, errorText(error));
+    if (error instanceof UnfitFilter) {
+      app.db.afterCommit(() => {
+        void app.detached(async () => app.part(unfitFilterMet).value?.(app));
+      });
+    }
+    return null;
+  }
+};
+
+/** An event's data for one webhook, as text; null if its filter or a handler skips it, or fails, which is logged. */
+export const textFor = async (app: App, sent: SentEvent, webhook: Webhook) => {
+  const text = await judged(app, sent, webhook);
+  return text === null ? null : sentText(app, { ...sent, text }, webhook.payload, [webhook]);
 };
 
 export interface EventToPublish {
@@ -167,6 +199,7 @@ export interface NewDelivery {
  */
 const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
   name: DELIVERY_QUEUE_TABLE,
+  of: ['document_id', 'webhook_id', 'event', 'is_test', 'next_attempt_at', 'created_at'],
   columns: {
     id: 'id',
     group_id: group,
@@ -249,10 +282,8 @@ export const queueDeliveries = async (
   deliveries: readonly NewDelivery[],
   isByHand = false
 ): Promise<Map<string, number>> => {
-  await insertMessages(
-    tx,
-    deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body))
-  );
+  const shared = deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body));
+  if (shared.length > 0) await insertMessages(tx, shared);
   const ids = new Map<string, number>();
   leaseNew(store, tx, deliveries, ids);
   for (const leased of [true, false]) {
@@ -263,28 +294,17 @@ export const queueDeliveries = async (
     const made = await tx.insertForIds(DELIVERIES_TABLE, rows, place);
     made.forEach((id, key) => ids.set(key, id));
   }
-  await store.queue.addKeys(
-    tx,
-    deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
-      if (!isOrdered || !subject) return [];
-      const ordering_key = `${subject.type}:${subject.id}`;
-      return { id: ids.get(deliveryId) as number, group_id: webhook, ordering_key };
-    })
-  );
+  const ordered = deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
+    if (!isOrdered || !subject) return [];
+    const ordering_key = `${subject.type}:${subject.id}`;
+    return { id: ids.get(deliveryId) as number, group_id: webhook, ordering_key };
+  });
+  if (ordered.length > 0) await store.queue.addKeys(tx, ordered);
   return ids;
 };
 
 /** Deliveries that are written together at most; what is frozen beyond that many bytes is written at once. */
 const ROWS_AT_ONCE = 100;
-
-type UnfitFilterHandler = (app: App) => Promise<void>;
-
-const unfitFilterMet = (): Slot<UnfitFilterHandler> => ({});
-
-/** Says what is done about a filter that may not be used; that publishes, and so cannot be imported here. */
-export const onUnfitFilter = (app: App, handle: UnfitFilterHandler): void => {
-  app.part(unfitFilterMet).value = handle;
-};
 
 /** A write never fails because of a webhook: what the database would refuse is left out. */
 const fits = ({ frame, data }: FrozenMessage, largest: number): boolean =>
@@ -337,12 +357,14 @@ export class Publisher {
     const onListened = (listened: readonly SentEvent[]): void =>
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
-      return inSpan('switchboard.publish', { 'switchboard.events': names }, async (span) => {
-        const queue = (part: Tx) => this.queue(part, events, known, onListened);
-        const queued = await (tx ? queue(tx) : inTurn(app.strapi, () => app.db.transaction(queue)));
-        span.setAttribute('switchboard.deliveries', queued);
-        measures().published.add(events.length);
-        return queued;
+      return inSpan('switchboard.publish', { 'switchboard.events': names }, (span) => {
+        const queue = async (part: Tx): Promise<number> => {
+          const queued = await this.queue(part, events, known, onListened);
+          span.setAttribute('switchboard.deliveries', queued);
+          measures().published.add(events.length);
+          return queued;
+        };
+        return tx ? queue(tx) : inTurn(app.strapi, () => app.db.transaction(queue));
       });
     }
     const listened = events
@@ -358,16 +380,16 @@ export class Publisher {
     subscriptions: Subscriptions,
     onListened: (listened: readonly SentEvent[]) => void
   ): Promise<number> {
-    const { store } = this;
+    const { app, store } = this;
     const webhooks = new Map<number, Webhook>();
     /** Webhooks of which something is to be claimed. */
     const waiting = new Set<number>();
-    const { batch, largest } = await tx.statementSize();
+    const { batch, largest } = app.db.size ?? (await tx.statementSize());
     const slice = new TimeSlice();
     const at = store.now();
-    const freezer = freezerAt(this.app, at);
+    const freezer = freezerAt(app, at);
     const listened: SentEvent[] = [];
-    const debug = debugLog(this.app.strapi);
+    const debug = debugLog(app.strapi);
     const said: string[] = [];
     let queued = 0;
     let work: NewDelivery[] = [];
@@ -375,8 +397,8 @@ export class Publisher {
     let characters = 0;
     let counted: SharedMessage | null = null;
     /** The batch that is written while the next one is frozen, but where handlers run: they may go back to a savepoint. */
-    const isHandled = hasHandlers(this.app);
-    let writing = Promise.resolve();
+    const isHandled = hasHandlers(app);
+    let writing: Promise<void> | null = null;
     const write = async (deliveries: NewDelivery[], kept: readonly JournalEntry[]) => {
       // Earlier ones of this write go first.
       for (const one of deliveries) one.isFree &&= !waiting.has(one.webhook);
@@ -386,7 +408,7 @@ export class Publisher {
       if (debug) said.push(...deliveries.map(queuedLine));
     };
     const flush = async (): Promise<void> => {
-      await writing;
+      if (writing) await writing;
       writing = write(work, entries);
       writing.catch(() => {}); // Thrown where it is awaited.
       queued += work.length;
@@ -403,11 +425,15 @@ export class Publisher {
         .filter(({ id }) => id !== exceptWebhook);
       // The one that must not have it is not sent it from the journal either.
       const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
+      const frozen = (payload: Webhook['payload'], text: string, of: readonly Webhook[]) => {
+        const said = sentText(app, { ...event, text }, payload, of);
+        return said === null ? null : freezer({ ...event, text: said }, of.length);
+      };
       const put = (webhook: Webhook, body: SharedMessage, shared: boolean) => {
         const length = body.frame.length + body.data.length;
         if (!fits(body, largest)) {
           const reason = `its body of ${length} characters is too large`;
-          logLeftOut(this.app, event.event, webhook, reason);
+          logLeftOut(app, event.event, webhook, reason);
           return null;
         }
         const deliveryId = uuidV7(at);
@@ -431,76 +457,52 @@ export class Publisher {
         if (work.length >= ROWS_AT_ONCE || characters >= batch) return flush();
         return slice.isOver() ? slice.next() : null;
       };
-      await this.freeze(event, subscribers, freezer, put);
+      // Equal payloads share one message, frozen and stored once.
+      const alike: Record<Webhook['payload'], Webhook[]> = { full: [], thin: [] };
+      for (const webhook of subscribers) {
+        const { filter, payload } = webhook;
+        // A filter that is compiled takes milliseconds, and a site may have thousands.
+        if (filter && slice.isOver()) await slice.next();
+        const text = isHandled || filter ? await judged(app, event, webhook) : event.text;
+        if (text === event.text) alike[payload].push(webhook);
+        else if (text !== null) {
+          const body = frozen(payload, text, [webhook]);
+          if (body) await put(webhook, body, false);
+        }
+      }
+      for (const payload of ['full', 'thin'] as const) {
+        const webhooks = alike[payload];
+        const body = webhooks.length > 0 && frozen(payload, event.text, webhooks);
+        if (!body) continue;
+        for (const webhook of webhooks) {
+          const writing = put(webhook, body, webhooks.length > 1);
+          if (writing) await writing;
+        }
+      }
       if (!subscriptions.isJournaled(event.event)) continue;
       const message = freezer(event);
       if (fits(message, largest)) {
         entries.push({ ...message, subject: entry.subject ?? null, webhooks: sentTo });
         characters += message.frame.length + message.data.length;
       } else {
-        this.app.log.error(
+        app.log.error(
           `switchboard: the journal has no event ${event.event}: ${message.data.length} characters are too large`
         );
       }
       if (entries.length >= ROWS_AT_ONCE || characters >= batch) await flush();
       if (slice.isOver()) await slice.next();
     }
-    await flush();
-    await writing;
+    if (writing) await writing;
+    await write(work, entries);
+    queued += work.length;
     // Deliveries that are rolled back were never queued.
     if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));
     tx.onCommit(() => {
       for (const webhook of webhooks.values()) store.limits.mention(webhook, subscriptions.readAt);
-      for (const id of waiting) announceDeliveries(this.app, id);
+      for (const id of waiting) announceDeliveries(app, id);
     });
     if (listened.length > 0) tx.onCommit(() => onListened(listened));
     return queued;
-  }
-
-  /** Awaits `put` for each webhook whose filter matches; equal payloads share one message, frozen and stored once. */
-  private async freeze(
-    serialised: SentEvent,
-    subscribers: readonly Webhook[],
-    freezer: ReturnType<typeof freezerAt>,
-    put: (webhook: Webhook, body: SharedMessage, shared: boolean) => Promise<void> | null
-  ): Promise<void> {
-    const { event, text } = serialised;
-    const isHandled = hasHandlers(this.app);
-    const hasFilters = subscribers.some(({ filter }) => filter !== null);
-    const whole: unknown = hasFilters ? JSON.parse(text) : null;
-    const same: Webhook[] = [];
-    const thinned: Webhook[] = [];
-    const slice = new TimeSlice();
-    for (const webhook of subscribers) {
-      const alike = webhook.payload === 'thin' ? thinned : same;
-      // A filter that is compiled takes milliseconds, and a site may have thousands.
-      if (webhook.filter && slice.isOver()) await slice.next();
-      let own: string | null = null;
-      try {
-        if (webhook.filter && !matches(webhook.filter, whole)) continue;
-        const data = isHandled ? await filteredText(this.app, serialised, webhook) : text;
-        if (data === text) alike.push(webhook);
-        else if (data !== null) own = alike === thinned ? thinText(event, data) : data;
-      } catch (error) {
-        // One that cannot be judged costs the others nothing.
-        logLeftOut(this.app, event, webhook, errorText(error));
-        if (error instanceof UnfitFilter) {
-          this.app.db.afterCommit(() => {
-            void this.app.detached(async () => this.app.part(unfitFilterMet).value?.(this.app));
-          });
-        }
-      }
-      if (own !== null) await put(webhook, freezer({ event, text: own }), false);
-    }
-    for (const alike of [same, thinned]) {
-      if (alike.length === 0) continue;
-      const said = alike === thinned ? thinText(event, text) : text;
-      const body = freezer({ event, text: said }, alike.length);
-      for (const webhook of alike) {
-        const writing = put(webhook, body, alike.length > 1);
-        if (writing) await writing;
-      }
-    }
   }
 
   /** An event with its data as text, from the start; null if JSON cannot say it as an object. */

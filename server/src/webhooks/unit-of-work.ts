@@ -27,13 +27,21 @@ export abstract class UnitOfWork<Type, Change> {
   constructor(readonly app: App) {}
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
-  subscriptions(events: readonly string[]): Promise<Subscriptions> {
+  subscriptions(events: readonly string[]): Subscriptions | Promise<Subscriptions> {
+    const { subscribers } = getPublisher(this.app);
     const isAmongAll = events.every((event) => this.events.includes(event));
-    return getPublisher(this.app).subscribers.current(isAmongAll ? this.events : events);
+    const all = isAmongAll ? this.events : events;
+    return subscribers.known(all) ?? subscribers.current(all);
   }
 
-  async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
-    return (await this.subscriptions(of)).isAnySubscribed(events);
+  isAnySubscribed(
+    events: readonly string[],
+    of: readonly string[] = events
+  ): boolean | Promise<boolean> {
+    const found = this.subscriptions(of);
+    return found instanceof Promise
+      ? found.then((read) => read.isAnySubscribed(events))
+      : found.isAnySubscribed(events);
   }
 
   changesOf(type: Type): Map<string, Change> {
