@@ -206,7 +206,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
   }
 
   /** True if an event that a write may cause has a subscriber. */
-  isHeard(watched: WatchedSource, impact: WriteImpact): boolean | Promise<boolean> {
+  async isHeard(watched: WatchedSource, impact: WriteImpact): Promise<boolean> {
     const rules = KIND_RULES[watched.source.kind];
     if (!rules) return false;
     if (watched.form) return impact.action === 'create';

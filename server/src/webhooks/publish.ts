@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import type { Subject, Webhook } from '../../../shared/contracts/webhooks';
+import type { Subject, Webhook, WebhookPayload } from '../../../shared/contracts/webhooks';
 import { bytesInStatement } from '../database/connection';
 import type { Tx } from '../database/db';
 import type { FollowUp } from '../database/dialects/shared';
@@ -92,7 +92,7 @@ const logLeftOut = (app: App, event: string, { id }: Webhook, reason: string): v
 const sentText = (
   app: App,
   { event, text }: SentEvent,
-  payload: Webhook['payload'],
+  payload: WebhookPayload,
   webhooks: readonly Webhook[]
 ): string | null => {
   if (payload === 'full') return text;
@@ -199,7 +199,7 @@ export interface NewDelivery {
  */
 const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
   name: DELIVERY_QUEUE_TABLE,
-  of: ['document_id', 'webhook_id', 'event', 'is_test', 'next_attempt_at', 'created_at'],
+  of: ['webhook_id', 'event', 'is_test', 'next_attempt_at', 'created_at'],
   columns: {
     id: 'id',
     group_id: group,
@@ -395,7 +395,6 @@ export class Publisher {
     let work: NewDelivery[] = [];
     let entries: JournalEntry[] = [];
     let characters = 0;
-    let counted: SharedMessage | null = null;
     /** The batch that is written while the next one is frozen, but where handlers run: they may go back to a savepoint. */
     const isHandled = hasHandlers(app);
     let writing: Promise<void> | null = null;
@@ -425,59 +424,50 @@ export class Publisher {
         .filter(({ id }) => id !== exceptWebhook);
       // The one that must not have it is not sent it from the journal either.
       const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
-      const frozen = (payload: Webhook['payload'], text: string, of: readonly Webhook[]) => {
-        const said = sentText(app, { ...event, text }, payload, of);
-        return said === null ? null : freezer({ ...event, text: said }, of.length);
-      };
-      const put = (webhook: Webhook, body: SharedMessage, shared: boolean) => {
+      /** Freezes what webhooks are sent, once; several share the message. */
+      const put = async (text: string, payload: WebhookPayload, to: readonly Webhook[]) => {
+        const said = sentText(app, { ...event, text }, payload, to);
+        if (said === null) return;
+        const body = freezer({ ...event, text: said }, to.length);
         const length = body.frame.length + body.data.length;
         if (!fits(body, largest)) {
           const reason = `its body of ${length} characters is too large`;
-          logLeftOut(app, event.event, webhook, reason);
-          return null;
+          for (const webhook of to) logLeftOut(app, event.event, webhook, reason);
+          return;
         }
-        const deliveryId = uuidV7(at);
-        work.push({
-          deliveryId,
-          webhook: webhook.id,
-          url: webhook.url,
-          event: event.event,
-          body: shared ? body : bodyOf(deliveryId, body),
-          at,
-          isTest: false,
-          subject: entry.subject,
-          isOrdered: webhook.ordering === 'by_record',
-          isFree: store.limits.isFree(webhook),
-        });
-        webhooks.set(webhook.id, webhook);
-        sentTo.push(webhook.id);
-        if (!shared || body !== counted) characters += length;
-        counted = body;
-        // Not all of a bulk write at once: memory must not follow the number of its rows.
-        if (work.length >= ROWS_AT_ONCE || characters >= batch) return flush();
-        return slice.isOver() ? slice.next() : null;
+        characters += length;
+        for (const webhook of to) {
+          const deliveryId = uuidV7(at);
+          work.push({
+            deliveryId,
+            webhook: webhook.id,
+            url: webhook.url,
+            event: event.event,
+            body: to.length > 1 ? body : bodyOf(deliveryId, body),
+            at,
+            isTest: false,
+            subject: entry.subject,
+            isOrdered: webhook.ordering === 'by_record',
+            isFree: store.limits.isFree(webhook),
+          });
+          webhooks.set(webhook.id, webhook);
+          sentTo.push(webhook.id);
+          // Not all of a bulk write at once: memory must not follow the number of its rows.
+          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+          else if (slice.isOver()) await slice.next();
+        }
       };
-      // Equal payloads share one message, frozen and stored once.
-      const alike: Record<Webhook['payload'], Webhook[]> = { full: [], thin: [] };
+      const alike: Record<WebhookPayload, Webhook[]> = { full: [], thin: [] };
       for (const webhook of subscribers) {
         const { filter, payload } = webhook;
         // A filter that is compiled takes milliseconds, and a site may have thousands.
         if (filter && slice.isOver()) await slice.next();
         const text = isHandled || filter ? await judged(app, event, webhook) : event.text;
         if (text === event.text) alike[payload].push(webhook);
-        else if (text !== null) {
-          const body = frozen(payload, text, [webhook]);
-          if (body) await put(webhook, body, false);
-        }
+        else if (text !== null) await put(text, payload, [webhook]);
       }
       for (const payload of ['full', 'thin'] as const) {
-        const webhooks = alike[payload];
-        const body = webhooks.length > 0 && frozen(payload, event.text, webhooks);
-        if (!body) continue;
-        for (const webhook of webhooks) {
-          const writing = put(webhook, body, webhooks.length > 1);
-          if (writing) await writing;
-        }
+        if (alike[payload].length > 0) await put(event.text, payload, alike[payload]);
       }
       if (!subscriptions.isJournaled(event.event)) continue;
       const message = freezer(event);

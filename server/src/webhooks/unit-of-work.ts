@@ -34,14 +34,8 @@ export abstract class UnitOfWork<Type, Change> {
     return subscribers.known(all) ?? subscribers.current(all);
   }
 
-  isAnySubscribed(
-    events: readonly string[],
-    of: readonly string[] = events
-  ): boolean | Promise<boolean> {
-    const found = this.subscriptions(of);
-    return found instanceof Promise
-      ? found.then((read) => read.isAnySubscribed(events))
-      : found.isAnySubscribed(events);
+  async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
+    return (await this.subscriptions(of)).isAnySubscribed(events);
   }
 
   changesOf(type: Type): Map<string, Change> {

@@ -22,7 +22,11 @@ it('rows that follow others on MySQL are read by the key, so that no other row i
   const db = new Database({
     db: { connection, dialect: { client: 'mysql' }, getSchemaName: () => undefined },
   } as unknown as Core.Strapi).pool;
-  const followUp = { name: 'queue', of: ['id'], columns: { id: 'id', group_id: 'webhook_id' } };
+  const followUp = {
+    name: 'queue',
+    of: ['webhook_id'],
+    columns: { id: 'id', group_id: 'webhook_id' },
+  };
   const ids = await db.insertForIds('log', [{ document_id: 'a', webhook_id: 1 }], followUp);
   expect([...ids]).toEqual([['a', 7]]);
   expect(asked.at(-1)).toMatch(

@@ -162,20 +162,20 @@ export const postgres: Dialect = {
 
   async insertForIds(executor, target, rows, followUp) {
     const { sql, bindings } = await insertOf(executor, target, rows);
-    // As few columns as possible: planning such a statement takes longer than running it.
-    const returned = ['id', 'document_id', ...(followUp?.of ?? [])];
-    const made = `WITH made AS (${sql} RETURNING ${[...new Set(returned)].join(', ')})`;
+    // As few columns and parts as possible: planning such a statement takes longer than running it.
+    const returned = ['id', 'document_id', ...(followUp?.of ?? [])].join(', ');
     const following = followUp && followUpOf(followUp, target.schema, 'made');
-    const [first, second] = rows;
-    const isOne = first !== undefined && second === undefined;
     const end = !following
-      ? ' SELECT id, document_id FROM made'
-      : isOne
-        ? ` ${following} RETURNING id`
+      ? 'SELECT id, document_id FROM made'
+      : rows.length === 1
+        ? `${following} RETURNING id`
         : `, followed AS (${following}) SELECT id, document_id FROM made`;
-    const answer = await runPrepared(executor, { sql: `${made}${end}`, bindings });
-    const document_id = String(first?.document_id);
-    return rowsOf<MadeRow>(answer).map((row) => (isOne ? { id: row.id, document_id } : row));
+    const whole = `WITH made AS (${sql} RETURNING ${returned}) ${end}`;
+    const made = rowsOf<MadeRow>(await runPrepared(executor, { sql: whole, bindings }));
+    return made.map(({ id, document_id: key = String(rows[0]?.document_id) }) => ({
+      id,
+      document_id: key,
+    }));
   },
 
   async updateRows(trx, table, rows) {

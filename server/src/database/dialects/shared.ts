@@ -30,9 +30,10 @@ export interface Conflict {
 
 export type InsertedRow = Readonly<Record<string, SqlValue>>;
 
-/** A row of another table for each inserted one: its columns, as SQL over those columns of that one, `made`. */
+/** A row of another table for each inserted one: its columns, as SQL over columns of that one, `made`. */
 export interface FollowUp {
   name: string;
+  /** These columns, besides the id and the document id. */
   of: readonly string[];
   columns: Readonly<Record<string, string>>;
 }
