@@ -345,6 +345,12 @@ describe('a reader', () => {
     expect(await page.content()).not.toContain('whsec_');
   });
 
+  test('is told at an address that the panel does not have that nothing is there', async () => {
+    await moveTo(page, `${PLUGIN}/nowhere`);
+    await page.getByRole('main').getByText('Not found').waitFor();
+    expect(await page.getByRole('navigation', { name: 'CRM' }).count()).toBe(1);
+  });
+
   test('has the menu entry, with all of its pages', async () => {
     await page.goto(PLUGIN);
     await page.getByRole('heading', { level: 1 }).waitFor();

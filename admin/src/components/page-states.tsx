@@ -81,5 +81,8 @@ const NothingHere = ({ reason }: { reason: TextKey }) => {
 /** The page of a module that is off. */
 export const ModuleOff = () => <NothingHere reason="modules.webhooksOff" />;
 
+/** The page at an address that the plugin does not have. */
+export const NoSuchPage = () => <NothingHere reason="error.notFound" />;
+
 /** The page of a part of the plugin that the site does not use. */
 export const FeatureOff = () => <NothingHere reason="feature.off" />;

@@ -4,7 +4,7 @@ import { Navigate, Route, Routes, useLocation } from 'react-router-dom';
 import type { FeatureId } from '../../../shared/contracts/features';
 import type { ModuleId } from '../../../shared/contracts/modules';
 import type { AdminAction } from '../../../shared/contracts/permissions';
-import { FeatureOff, ModuleOff } from '../components/page-states';
+import { FeatureOff, ModuleOff, NoSuchPage } from '../components/page-states';
 import { SideNavigation, TopNavigation } from '../components/navigation';
 import { useRecordLists } from '../components/record-lists';
 import { openGroups } from '../navigation';
@@ -156,7 +156,7 @@ export const App = () => {
             {(Object.keys(MOVED) as (keyof typeof MOVED)[]).map((from) => (
               <Route key={from} path={`${from}/*`} element={<Moved from={from} />} />
             ))}
-            <Route path="*" element={<Page.Error />} />
+            <Route path="*" element={<NoSuchPage />} />
           </Routes>
         </Suspense>
       </Layouts.Root>
