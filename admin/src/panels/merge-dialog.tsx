@@ -209,7 +209,7 @@ const MergeDialog = ({ model, ids: [one, other], onClose, onMerged }: MergeDialo
   return (
     <>
       <Modal.Body>
-        <Loaded query={second.isError ? second : first}>
+        <Loaded query={second.error ? second : first}>
           {() =>
             kept && removed ? (
               <Flex direction="column" alignItems="stretch" gap={4}>
@@ -232,7 +232,7 @@ const MergeDialog = ({ model, ids: [one, other], onClose, onMerged }: MergeDialo
         <Button
           variant="danger-light"
           loading={isLoading}
-          disabled={!kept || !removed || first.isError || second.isError}
+          disabled={!kept || !removed || Boolean(first.error ?? second.error)}
           onClick={() => void run()}
         >
           {text('merge.confirm')}
