@@ -467,7 +467,7 @@ export class Publisher {
         else if (text !== null) for (const pause of put(text, payload, [webhook])) await pause;
       }
       for (const payload of ['full', 'thin'] as const) {
-        // In nearly all writes nothing is awaited here: promises cost a bulk write as much as its statements.
+        // Nearly always it yields nothing, so that an event waits for nothing.
         for (const pause of put(event.text, payload, alike[payload])) await pause;
       }
       if (!subscriptions.isJournaled(event.event)) continue;
