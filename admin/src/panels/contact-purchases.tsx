@@ -30,7 +30,7 @@ const ContactPurchases = ({ id }: { id: string }) => {
     { contact: id, page, perPage: PER_PAGE },
     { pollingInterval: usePolling(REFRESH_MS) }
   );
-  if (purchases.isError) {
+  if (purchases.error) {
     return <Typography textColor="neutral600">{text('error.load')}</Typography>;
   }
   if (!purchases.data) return null;

@@ -21,7 +21,7 @@ const RecordDeliveries = ({ type, id }: RecordDeliveriesProps) => {
   const subject = { subject_type: type, subject_id: id };
   const log = useLog({ ...subject, limit: SHOWN }, { pollingInterval: usePolling(REFRESH_MS) });
   const search = new URLSearchParams(subject).toString();
-  if (log.isError) return <Typography textColor="neutral600">{text('error.load')}</Typography>;
+  if (log.error) return <Typography textColor="neutral600">{text('error.load')}</Typography>;
   if (!log.data) return null;
   const { data } = log.data;
   if (data.length === 0) {
