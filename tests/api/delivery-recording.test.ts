@@ -2,7 +2,7 @@ import { recordAttempts, type MadeAttempt } from '../../server/src/webhooks/send
 import { BY_HAND, getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
 import { queueDeliveries } from '../../server/src/webhooks/publish';
 import type { WebhookRow } from '../../server/src/webhooks/tables';
-import { uuidV7 } from '../../server/src/runtime/uuid-v7';
+import { uuidV7 } from '../../server/src/runtime/ids';
 import { createDatabase, databases, describeEach, dropDatabase } from '../support/databases';
 import { type SmallSite, startSmallSite } from '../support/small-site';
 

@@ -20,7 +20,7 @@ import type {
 import type { Lease } from '../../server/src/queue/queue';
 import { getDeliveryStore } from '../../server/src/webhooks/deliveries/store';
 import { queueDeliveries } from '../../server/src/webhooks/publish';
-import { uuidV7 } from '../../server/src/runtime/uuid-v7';
+import { uuidV7 } from '../../server/src/runtime/ids';
 import {
   anyDatabase,
   createDatabase,

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Core } from '@strapi/strapi';
 import type { Knex } from 'knex';
 import { dropStatement } from '../runtime/text';
-import { isLost, noteFault, withConnection } from './transactions';
+import { isLost, noteFault, type QueryClient, withConnection } from './transactions';
 
 /** Runs statements: a knex instance or an open transaction. */
 export type Executor = Knex | Knex.Transaction;
@@ -32,6 +32,8 @@ export const rawStatement = (
 export interface Statement {
   sql: string;
   bindings: readonly Knex.RawBinding[];
+  /** Its text and columns stay the same, and PostgreSQL, where planning takes longer than running it, may keep the plan. */
+  isKept?: boolean;
 }
 
 export type Detached = <T>(work: () => T) => T;
@@ -81,15 +83,42 @@ const isPrepared = (executor: Executor): boolean =>
   !(executor as Partial<Knex.Transaction>).isCompleted?.() &&
   !isLost(executor);
 
+/** PostgreSQL's connections, and whether they may keep statements. */
+const keeping = new WeakMap<object, boolean>();
+/** The names of kept statements, by their texts. */
+const names = new Map<string, string>();
+
+const nameOf = (sql: string): string => {
+  const name = names.get(sql) ?? `switchboard_${names.size}`;
+  names.set(sql, name);
+  return name;
+};
+
+/** A pooler such as PgBouncer may send each transaction to another server process; the one that it names is made up. */
+const mayKeep = async (connection: { processID?: unknown }, client: QueryClient) => {
+  const known = keeping.get(connection);
+  if (known !== undefined) return known;
+  const { response } = await client.query(connection, { sql: 'SELECT pg_backend_pid() AS pid' });
+  const isDirect = rowsOf<{ pid: number }>(response)[0]?.pid === connection.processID;
+  keeping.set(connection, isDirect);
+  return isDirect;
+};
+
 /** Runs a statement without the query builder, which costs as much as one; asks the pool before this returns. */
-export const runPrepared = (executor: Executor, { sql, bindings }: Statement): Promise<unknown> => {
+export const runPrepared = (executor: Executor, statement: Statement): Promise<unknown> => {
+  const { sql, bindings, isKept = false } = statement;
   const isSqlite = executor.client.driverName === 'better-sqlite3';
   if (isSqlite && !isPrepared(executor)) return rawStatement(executor, sql, bindings).then();
   return withConnection(executor as Knex, async (connection, client) => {
-    if (isSqlite) return runOnSqlite(executor, connection, { sql, bindings });
+    if (isSqlite) return runOnSqlite(executor, connection, statement);
+    const held = connection as object;
     try {
-      return (await client.query(connection, { sql, bindings })).response;
+      const name = isKept && (await mayKeep(held, client)) && nameOf(sql);
+      const query = { sql, bindings, ...(name && { options: { name } }) };
+      return (await client.query(connection, query)).response;
     } catch (error) {
+      // The site may have discarded what the connection kept.
+      if (isKept) keeping.set(held, false);
       dropStatement(error);
       throw error;
     }

@@ -39,10 +39,12 @@ class LostTransactionError extends Error {
 interface QueryObject {
   sql: string;
   bindings?: readonly unknown[];
+  /** For the driver. */
+  options?: object;
   response?: unknown;
 }
 
-interface QueryClient {
+export interface QueryClient {
   driverName: string;
   on(event: 'query', listener: (query: QueryObject) => void): void;
   query(connection: unknown, statement: string | QueryObject): Promise<QueryObject>;

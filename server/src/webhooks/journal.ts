@@ -8,7 +8,7 @@ import { DAY_MS } from '../runtime/text';
 import { declarations, moduleOff } from './catalogue';
 import { bodyOf, type FrozenMessage } from './deliveries/messages';
 import { matches } from './rules/data-filter';
-import { uuidV7 } from '../runtime/uuid-v7';
+import { uuidV7 } from '../runtime/ids';
 import type { App } from '../app';
 import type { Db } from '../database/db';
 

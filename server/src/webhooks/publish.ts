@@ -30,7 +30,7 @@ import { matches } from './rules/data-filter';
 import { SECTIONS } from './rules/delivery-state';
 import { UnfitFilter } from './rules/filter-schema';
 import { thinEvent } from './rules/thin-payload';
-import { uuidV7 } from '../runtime/uuid-v7';
+import { uuidV7 } from '../runtime/ids';
 import { type Subscribers, subscribersOf, type Subscriptions } from './subscriptions';
 import { DELIVERIES_TABLE, DELIVERY_QUEUE_TABLE } from './tables';
 import type { App, Slot } from '../app';

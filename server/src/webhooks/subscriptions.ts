@@ -188,6 +188,8 @@ export interface Mark {
   readonly revision: number;
   /** Start time, by `performance.now()`. */
   readonly at: number;
+  /** Whether handlers listened: then modules matter without webhooks too. */
+  readonly isListened: boolean;
 }
 
 export interface SubscriptionQuery extends Mark {
@@ -196,6 +198,15 @@ export interface SubscriptionQuery extends Mark {
   found?: Subscriptions;
   isRefreshing?: boolean;
 }
+
+/** By the lists of events that writes ask with, which stay the same: joined into a key. */
+const keys = new WeakMap<readonly string[], string>();
+
+const keyOf = (events: readonly string[]): string => {
+  let key = keys.get(events);
+  if (key === undefined) keys.set(events, (key = events.join()));
+  return key;
+};
 
 /** Transactions that have changed webhooks or modules, which only they see until they commit. */
 const changing = new WeakSet<object>();
@@ -220,11 +231,13 @@ export class Subscribers {
 
   /** For what is about to be read of webhooks outside of a transaction. */
   mark(): Mark {
-    return { revision: this.revision, at: performance.now() };
+    const isListened = this.app.hooks.hasListeners();
+    return { revision: this.revision, at: performance.now(), isListened };
   }
 
   /** True if nothing was changed here since then, and it was not longer ago than that. */
-  isCurrent({ revision, at }: Mark, forMs: number): boolean {
+  isCurrent({ revision, at, isListened }: Mark, forMs: number): boolean {
+    if (isListened !== this.app.hooks.hasListeners()) return false;
     return revision === this.revision && performance.now() - at < forMs;
   }
 
@@ -260,7 +273,7 @@ export class Subscribers {
     const query = this.queryApart(events);
     // A site may make up names of events.
     if (this.queries.size >= KINDS_OF_WRITES) this.queries.clear();
-    this.queries.set(`${this.app.hooks.hasListeners()} ${events.join()}`, query);
+    this.queries.set(keyOf(events), query);
     return query;
   }
 
@@ -297,15 +310,13 @@ export class Subscribers {
 
   /** Finds a recent query of another write, and starts the next one in time. */
   private recall(events: readonly string[]): SubscriptionQuery | null {
-    const key = `${this.app.hooks.hasListeners()} ${events.join()}`;
-    const known = this.queries.get(key);
-    const now = performance.now();
+    const known = this.queries.get(keyOf(events));
     if (!known || !this.isTrusted || !this.isCurrent(known, REMEMBERED_MS)) return null;
-    if (!known.isRefreshing && now - known.at >= REFRESH_MS) {
+    if (!known.isRefreshing && !this.isCurrent(known, REFRESH_MS)) {
       known.isRefreshing = true;
       const next = this.app.detached(() => this.queryApart(events));
       void next.answer.then(
-        () => this.queries.set(key, next),
+        () => this.queries.set(keyOf(events), next),
         () => {}
       );
     }

@@ -171,7 +171,8 @@ export const postgres: Dialect = {
         ? `${following} RETURNING id`
         : `, followed AS (${following}) SELECT id, document_id FROM made`;
     const whole = `WITH made AS (${sql} RETURNING ${returned}) ${end}`;
-    const made = rowsOf<MadeRow>(await runPrepared(executor, { sql: whole, bindings }));
+    const statement = { sql: whole, bindings, isKept: rows.length === 1 };
+    const made = rowsOf<MadeRow>(await runPrepared(executor, statement));
     return made.map(({ id, document_id: key = String(rows[0]?.document_id) }) => ({
       id,
       document_id: key,

@@ -1,4 +1,4 @@
-import { uuidV7 } from '../../runtime/uuid-v7';
+import { uuidV7 } from '../../runtime/ids';
 import { type DeliveryRow, type MessageRow, MESSAGES_TABLE } from '../tables';
 import type { App } from '../../app';
 import type { Db } from '../../database/db';

@@ -11,7 +11,7 @@ import { fieldError, idFromPath } from '../../http/validation';
 import { moduleName } from '../../modules/modules';
 import { type Refusal, refusal, Refused } from '../../runtime/refusal';
 import { debugLog } from '../../runtime/text';
-import { uuidV7 } from '../../runtime/uuid-v7';
+import { uuidV7 } from '../../runtime/ids';
 import { declaredEvents, PING } from '../catalogue';
 import { queuedLine } from '../debug-lines';
 import { getDeliveryChanges } from '../deliveries/changes';

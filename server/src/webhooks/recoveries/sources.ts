@@ -15,7 +15,7 @@ import {
   wasSent,
 } from '../journal';
 import { type NewDelivery, queueDeliveries, textFor } from '../publish';
-import { uuidV7 } from '../../runtime/uuid-v7';
+import { uuidV7 } from '../../runtime/ids';
 import { type RecoveryItemRow, type RecoveryRow, type WebhookRow, WEBHOOKS_TABLE } from '../tables';
 import { toWebhook } from '../webhook';
 import type { App } from '../../app';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { uuidV7 } from '../../../server/src/runtime/uuid-v7';
+import { uuidV7 } from '../../../server/src/runtime/ids';
 
 const anyTime = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 

@@ -24,3 +24,12 @@ export const uuidV7 = (at: number, random: (size: number) => Buffer = pooled): s
   const timeAndVersion = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}`;
   return `${timeAndVersion}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 };
+
+const LETTERS_AND_DIGITS = 'abcdefghijklmnopqrstuvwxyz0123456789';
+
+/** An id of the form of the host's document ids, of some 120 random bits: a letter, then 23 letters and digits. */
+export const randomDocumentId = (): string => {
+  let id = '';
+  for (const byte of pooled(24)) id += LETTERS_AND_DIGITS.charAt(byte % (id ? 36 : 26));
+  return id;
+};
