@@ -419,14 +419,14 @@ export class Publisher {
       if (!event) continue;
       if (subscriptions.isListenedTo(event.event)) listened.push(event);
       const { exceptWebhook } = entry;
-      const subscribers = subscriptions
-        .subscribersOf(event.event)
-        .filter(({ id }) => id !== exceptWebhook);
+      const all = subscriptions.subscribersOf(event.event);
+      const subscribers =
+        exceptWebhook === undefined ? all : all.filter(({ id }) => id !== exceptWebhook);
       // The one that must not have it is not sent it from the journal either.
       const sentTo: number[] = exceptWebhook === undefined ? [] : [exceptWebhook];
-      /** Freezes what webhooks are sent, once; several share the message. Yields when something has to be awaited. */
-      const put = function* (text: string, payload: WebhookPayload, to: readonly Webhook[]) {
-        const said = to.length > 0 ? sentText(app, { ...event, text }, payload, to) : null;
+      /** Freezes what webhooks are sent, once; several share the message. */
+      const put = async (text: string, payload: WebhookPayload, to: readonly Webhook[]) => {
+        const said = sentText(app, { ...event, text }, payload, to);
         if (said === null) return;
         const body = freezer({ ...event, text: said }, to.length);
         const length = body.frame.length + body.data.length;
@@ -453,8 +453,8 @@ export class Publisher {
           webhooks.set(webhook.id, webhook);
           sentTo.push(webhook.id);
           // Not all of a bulk write at once: memory must not follow the number of its rows.
-          if (work.length >= ROWS_AT_ONCE || characters >= batch) yield flush();
-          else if (slice.isOver()) yield slice.next();
+          if (work.length >= ROWS_AT_ONCE || characters >= batch) await flush();
+          else if (slice.isOver()) await slice.next();
         }
       };
       const alike: Record<WebhookPayload, Webhook[]> = { full: [], thin: [] };
@@ -464,11 +464,10 @@ export class Publisher {
         if (filter && slice.isOver()) await slice.next();
         const text = isHandled || filter ? await judged(app, event, webhook) : event.text;
         if (text === event.text) alike[payload].push(webhook);
-        else if (text !== null) for (const pause of put(text, payload, [webhook])) await pause;
+        else if (text !== null) await put(text, payload, [webhook]);
       }
       for (const payload of ['full', 'thin'] as const) {
-        // Nearly always it yields nothing, so that an event waits for nothing.
-        for (const pause of put(event.text, payload, alike[payload])) await pause;
+        if (alike[payload].length > 0) await put(event.text, payload, alike[payload]);
       }
       if (!subscriptions.isJournaled(event.event)) continue;
       const message = freezer(event);

@@ -27,9 +27,9 @@ interface ValuesOfColumn {
 const quoted = (name: string): string => `"${name}"`;
 
 const tableOf = ({ schema, name }: WrittenTable): string =>
-  [schema, name].flatMap((part) => (part === undefined ? [] : quoted(part))).join('.');
+  schema === undefined ? quoted(name) : `${quoted(schema)}.${quoted(name)}`;
 
-const columnsOf = ({ columns }: InsertTarget): string => columns.map(quoted).join(', ');
+const columnsOf = ({ columns }: InsertTarget): string => quoted(columns.join('", "'));
 
 const insertOfOne = (target: InsertTarget, row: InsertedRow): Statement => ({
   sql: `INSERT INTO ${tableOf(target)} (${columnsOf(target)}) VALUES (${repeated('?', target.columns.length)})`,

@@ -75,7 +75,8 @@ export interface Dialect {
 export const qualified = (table: WrittenTable): string =>
   table.schema ? `${table.schema}.${table.name}` : table.name;
 
-export const repeated = (mark: string, count: number): string => Array(count).fill(mark).join(', ');
+export const repeated = (mark: string, count: number): string =>
+  `${mark}, `.repeat(count).slice(0, -2);
 
 export const valuesOf = ({ columns }: InsertTarget, row: InsertedRow): SqlValue[] =>
   columns.map((column) => row[column] ?? null);
