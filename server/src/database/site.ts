@@ -6,10 +6,7 @@ import { ensureTables, type PlainTable } from './tables/plain-tables';
 
 export const SITE_TABLE = 'switchboard_site';
 
-/**
- * Facts about this database only, shared by its nodes. Plain table: `strapi export` and `transfer` carry content types,
- * and this is how a copy of a site detects that it is a copy.
- */
+/** Facts about this database, which exports and transfers do not carry: so a copy of a site detects that it is one. */
 export const siteTable: PlainTable = {
   tableName: SITE_TABLE,
   attributes: { name: { type: 'string' }, value: { type: 'string' } },

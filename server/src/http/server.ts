@@ -55,10 +55,7 @@ export const answerAbsent = (app: App, present: readonly Feature[], absent: read
 
 const MESSAGE = 'Send JSON: these routes take no multipart form.';
 
-/**
- * Refuses multipart forms before the host's parser, which writes files and answers a missing boundary with 500. Routes
- * that read a body themselves have hidden its type by then.
- */
+/** Refuses multipart forms before the host's parser, which writes files; routes that read bodies hid their type. */
 export const refuseForms = (app: App) => {
   const folders = foldersOf(app).map(([, folder]) => `${folder}/`);
   return async (ctx: Context, next: Next): Promise<void> => {

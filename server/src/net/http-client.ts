@@ -177,10 +177,7 @@ const transportOver = <Client>(
   };
 };
 
-/**
- * got is ESM only, hence `import`. Shared options are set here, as each costs time on every request. Streams are a
- * third faster than its promises, and allow cutting off the answer.
- */
+/** got is ESM only, hence `import`. Streams are a third faster than its promises, and allow cutting off the answer. */
 const loadGot = async (): Promise<Got> => {
   const { got } = await import('got');
   return got.extend({

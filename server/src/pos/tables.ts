@@ -135,10 +135,7 @@ export const recordQueueTable = queueTable(RECORD_QUEUE_TABLE, 'sb_record_queue'
   size: { type: 'integer' },
 });
 
-/**
- * Values that lines wait for: digests of SKUs, GTINs and location references. `inbox_digest` is the row in the mapping
- * inbox, if any; `at` when the record was received.
- */
+/** Digests of what lines wait for: SKU, GTIN, location. `inbox_digest`: of the mapping inbox; `at`: of the record. */
 export const posWaitTable: PlainTable = {
   tableName: POS_WAITS_TABLE,
   attributes: {

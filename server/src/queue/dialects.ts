@@ -132,10 +132,7 @@ const mysql: QueueDialect = {
   forUpdate: FOR_UPDATE,
   namesOuter: false,
 
-  /**
-   * Reads a bounded range: neither server can skip from group to group by a value just found, and whether a grouping
-   * skips rows depends on statistics, which a queue outruns.
-   */
+  /** Reads a bounded range: neither server skips from group to group, or only by statistics, which a queue outruns. */
   groupsAfter: (table, after, limit) => ({
     sql: `SELECT group_id AS id, COUNT(*) AS looked_at FROM (
         SELECT group_id FROM ${table} WHERE state = ${READY} AND group_id > ? ORDER BY group_id LIMIT ${limit}

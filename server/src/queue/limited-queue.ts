@@ -20,10 +20,7 @@ export interface LeaseCap {
   atOnce: number;
   /** Ids of rows that do not count: they are done, and only their outcome is still to be recorded. */
   except: readonly number[];
-  /**
-   * The caller's rows, and how many it may lease beyond the cap if no other node holds any: it keeps to the cap by
-   * itself then, and other nodes find it reached.
-   */
+  /** The caller's rows, and how many it may lease beyond the cap, which it keeps itself, if no other node holds any. */
   ahead?: { own: readonly number[]; limit: number };
 }
 

@@ -28,10 +28,7 @@ export interface Lease {
   isCounted?: true;
 }
 
-/**
- * State of a row. `ready`: claimed when due. `blocked`: behind an earlier row of its ordering key. `parked`: waits to
- * be made ready. `ended`: kept only to be found.
- */
+/** `ready`: claimed when due. `blocked`: behind an earlier row of its key. `parked`: waits. `ended`: to be found. */
 export const QUEUE_STATES = { ready: READY, blocked: 1, parked: 2, ended: 3 } as const;
 export type QueueState = keyof typeof QUEUE_STATES;
 

@@ -23,10 +23,7 @@ const AHEAD_MS = 50;
 const MOST_HANDED = 2;
 /** A group of which one row takes less is quick, in milliseconds. */
 const QUICK_MS = 40;
-/**
- * Quick rows that may wait, per slot. A claim passes over all leases, so few large ones cost less; a kill delays all
- * claimed.
- */
+/** Quick rows that may wait, per slot. A claim passes over all leases: few large ones cost less; a kill delays all. */
 const MOST_AHEAD = 4;
 /** How much the latest row counts towards how long one takes. */
 const LATEST = 0.2;
@@ -70,10 +67,7 @@ export class GroupSlots<L extends Lease> {
     return this.running + this.waiting;
   }
 
-  /**
-   * True if more rows should be claimed: a slot is free, or enough fit to be worth a statement, and few groups wait for
-   * a slot, which other due rows would also need.
-   */
+  /** True if more should be claimed: a slot is free, or enough fit for a statement, and few groups wait for a slot. */
   get wantsRows(): boolean {
     const isFull = this.running >= this.nodeCap;
     if (!isFull && this.ready.size === 0) return true;

@@ -49,10 +49,7 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   /** Does one piece of work; null: nothing to record, its lease ends. `atOnce`: maximum of its group now. */
   perform(lease: L, atOnce: number): Promise<Outcome | null>;
   judge(outcome: Outcome): Judgement;
-  /**
-   * Records the outcomes since the last call. After a database fault it is called with the same again, so lost leases
-   * and outcomes settled by an earlier call must change nothing.
-   */
+  /** Records outcomes. After a database fault it gets the same again: what was lost or settled must change nothing. */
   record(outcomes: readonly Outcome[]): Promise<void>;
   /** When groups are due, if it differs from the store's due times. */
   dueTimes?(): Promise<ReadonlyMap<number, number>>;

@@ -76,10 +76,7 @@ const lastOf = async (query: Knex.QueryBuilder): Promise<number> => {
 const waiting = (db: Db): Knex.QueryBuilder =>
   db.table(CHANGES_TABLE).select('id', 'item_id').orderBy('id');
 
-/**
- * Numbers old articles before the items that replaced them: a till that searches by barcode must not delete the new one
- * with the old. Returns the last number given.
- */
+/** Numbers old articles before those that replaced them, for tills that search by barcode; returns the last number. */
 const numberRetired = async (tx: Tx, before: number): Promise<number> => {
   const retired = () => tx.table(RETIRED_SKUS_TABLE);
   const ids: number[] = await retired()
@@ -123,10 +120,7 @@ const giveNumbers = (app: App) =>
     return { last, more: changes.length === AT_ONCE };
   });
 
-/**
- * Numbers a bounded part of the committed changes. Numbers follow the commits that give them: a change that was long in
- * its transaction gets one that no reader has passed.
- */
+/** Numbers some committed changes: one that was long in its transaction gets a number that no reader has passed. */
 const numberChanges = async (app: App): ReturnType<typeof giveNumbers> => {
   const db = await app.db.current();
   const some = (await waiting(db).limit(1)) as ChangeRow[];

@@ -109,10 +109,7 @@ const checkAll = async (app: App, mend: boolean, watch: ImportWatch): Promise<vo
   });
 };
 
-/**
- * Starts to compare every level with its movements and resolves at once; progress is read like an import's
- * (docs/shop.md#check-stock-levels).
- */
+/** Starts to compare levels with their movements, read like an import's progress (docs/shop.md#check-stock-levels). */
 export const startLevelCheck = async (
   app: App,
   { mend, madeBy }: { mend: boolean; madeBy: string | null }

@@ -9,10 +9,7 @@ import { defaultLocale, findInChunks, inChunks, isLocalized } from '../database/
 import { defaultLocation } from './locations';
 import { type ItemRow, ITEMS_TABLE, type LevelRow, LEVELS_TABLE } from './tables';
 
-/**
- * The products of the `stock` option. A product is a document: its draft, published and localized rows count as the
- * published one in the default language.
- */
+/** The products of the `stock` option. All rows of a document count as the published one in the default language. */
 
 type ProductMapping = NonNullable<Options['stock']> & { contentType: UID.ContentType };
 
@@ -404,10 +401,7 @@ const lockStock = async (tx: Tx, app: App, items: readonly number[]) => {
   }));
 };
 
-/**
- * Locks items and products (`lockStock`); returns what the site changed past the ledger: the product's quantity less
- * the ledger's, at the default location.
- */
+/** Locks items and products (`lockStock`); returns product less ledger quantity at the default location. */
 export const lockMappedItems = async (
   tx: Tx,
   app: App,

@@ -239,10 +239,7 @@ export const createHeld = async (app: App): Promise<(event: string) => boolean> 
   return (event) => !enabled.has('webhooks') || moduleOff(declared, event, enabled) !== null;
 };
 
-/**
- * Journal events that a webhook now selects and did not get, oldest first, without modules that are off; `boundary` is
- * the newest row id to look at.
- */
+/** Journal events that a webhook selects and did not get, oldest first, of modules that are on, up to `boundary`. */
 export async function* matchingEntries(
   app: App,
   webhook: Webhook,

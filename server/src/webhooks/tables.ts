@@ -176,10 +176,7 @@ export const deliveryOrderTable = orderTable(DELIVERY_ORDER_TABLE, 'sb_delivery_
 /** Leases of webhooks with a cap. */
 export const deliverySlotsTable = slotsTable(DELIVERY_SLOTS_TABLE, 'sb_delivery_slots');
 
-/**
- * One row for each webhook with a rate or an order; claims lock it, so they follow one another. `free_at` is when its
- * rate allows the next attempt, in microseconds since 1970.
- */
+/** A row per webhook with a rate or an order, locked by claims. `free_at`: when its rate allows more, microseconds. */
 export const webhookLocksTable = groupLocksTable(WEBHOOK_LOCKS_TABLE);
 
 /** An append-only row per attempt. `delivery_id`: row id; `at`: start of the attempt; `status`: null without answer. */

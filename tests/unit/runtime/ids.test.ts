@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { uuidV7 } from '../../../server/src/runtime/ids';
+import { randomDocumentId, uuidV7 } from '../../../server/src/runtime/ids';
 
 const anyTime = fc.integer({ min: 0, max: 2 ** 48 - 1 });
 
@@ -26,5 +26,20 @@ describe('a delivery id', () => {
   it('is another one each time within one millisecond', () => {
     const ids = new Set(Array.from({ length: 10_000 }, () => uuidV7(1_700_000_000_000)));
     expect(ids.size).toBe(10_000);
+  });
+});
+
+describe('a document id', () => {
+  const ids = Array.from({ length: 20_000 }, randomDocumentId);
+
+  it('has the form of the host: a letter, then 23 letters and digits', () => {
+    for (const id of ids) expect(id).toMatch(/^[a-z][a-z0-9]{23}$/);
+  });
+
+  it('is another one each time, and each place has every letter and digit', () => {
+    expect(new Set(ids).size).toBe(ids.length);
+    for (let at = 0; at < 24; at += 1) {
+      expect(new Set(ids.map((id) => id[at])).size).toBe(at === 0 ? 26 : 36);
+    }
   });
 });

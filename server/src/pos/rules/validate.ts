@@ -308,10 +308,7 @@ export const readRecord = <K extends EventKind>(
   receivedAtMs: number
 ): Read<RecordOf<K>> => inOneGo(recordSteps(kind, body, receivedAtMs, Infinity));
 
-/**
- * A sale or inventory must name its location if the connection maps several. Checked after duplicates, which a mapping
- * change must not turn into a 400. Null: it passes.
- */
+/** A sale or inventory names its location if several are mapped. Null: it passes. Duplicates are not checked. */
 export const checkLocationRef = (record: PosRecord, mappedLocations: number): BodyIssue | null => {
   if (record.kind === 'refund' || mappedLocations < 2 || record.locationRef !== null) return null;
   return refuse('location_ref', 'is required, because this connection maps several locations')

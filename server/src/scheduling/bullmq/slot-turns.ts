@@ -13,10 +13,7 @@ const NODE_WAIT_MS = 500;
 const CLAIMS_AT_ONCE = 16;
 /** The least that a turn's first claim asks for: it cannot know whether there is more. */
 const FIRST_CLAIM = 2;
-/**
- * Minimum interval between claims of one turn on this node, unless half of its slots are free: a claim is a
- * transaction, so slots that empty one by one are refilled together.
- */
+/** Minimum between a turn's claims on this node, unless half of its slots are free: they are refilled together. */
 const GATHER_MS = 10;
 /** If claims take longer than that, twice as much passes as the last one took, up to this. */
 const LONGEST_GATHER_MS = 50;

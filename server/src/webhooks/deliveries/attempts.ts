@@ -3,10 +3,7 @@ import { ATTEMPTS_TABLE, type AttemptRow } from '../tables';
 import type { DeliveryOutcome } from './store';
 import type { Db } from '../../database/db';
 
-/**
- * The number of manual sends, and of answers that ask for a pause, is unlimited: the log keeps the first attempts of
- * the schedule and the last ones.
- */
+/** Manual sends and answers that ask for a pause are unlimited: the log keeps the first attempts and the last ones. */
 export const FIRST_KEPT = 7;
 const LATEST_KEPT = 13;
 export const ATTEMPTS_KEPT = FIRST_KEPT + LATEST_KEPT;

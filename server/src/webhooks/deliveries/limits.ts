@@ -58,10 +58,7 @@ export class KnownLimits {
     this.note(webhook.id, limitsOf(webhook));
   }
 
-  /**
-   * Mentions limits read at `readAt` (`performance.now()`), perhaps in an old snapshot: a difference makes the next
-   * claim read them again, but replaces nothing.
-   */
+  /** Mentions limits read at `readAt` (`performance.now()`): a difference only makes the next claim read them again. */
   mention(webhook: Webhook, readAt: number): void {
     const limits = limitsOf(webhook);
     const before = this.known.get(webhook.id);

@@ -198,10 +198,7 @@ const matcher = ({ text, subjectType }: Search): ((row: LookedAt) => boolean) =>
     (subjectType === undefined || type === subjectType) && [id, label, error].some(has);
 };
 
-/**
- * Searches the newest `LOOKED_AT` fully, or from a page until one match more than the next page has. Returns matches
- * and facts of the whole search; null: nothing to search.
- */
+/** Searches the newest `LOOKED_AT`, or from a page to the first match after the next page; null: nothing to search. */
 const find = async (
   db: Db,
   branches: readonly Branch[],
@@ -467,10 +464,7 @@ const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> =>
   await all().where('deliveries', '<=', 0).delete();
 };
 
-/**
- * Removes deliveries, then attempts and messages: a recording attempt locks its delivery, so it is there by then.
- * Returns how many deliveries were removed; `isKept` keeps queued ones.
- */
+/** Removes deliveries, then their attempts and messages; `isKept` keeps queued ones. Returns how many deliveries. */
 const remove = (
   app: App,
   ids: readonly number[],

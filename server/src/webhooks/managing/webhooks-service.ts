@@ -104,10 +104,7 @@ const HEADERS_MOVED = refusal(
 
 const addressOf = (url: string): string => urlOf(url)?.href ?? url;
 
-/**
- * True if headers move to another address without new values, which needs the permission to reveal secrets. Another
- * path of the same host counts too.
- */
+/** True if headers move to another address or path without new values: then revealing secrets must be allowed. */
 const movesHeaders = (
   before: Pick<WebhookRow, 'url' | 'headers'>,
   { url, headers }: Pick<UpdateWebhook, 'url' | 'headers'>
