@@ -344,12 +344,12 @@ export async function* documentIdsOf(strapi: Core.Strapi, uid: string, params: C
 
 const HOST_ID = /^[a-z][a-z0-9]{23}$/;
 
-/** By what makes the document ids of a type: whether they have the host's form. */
+/** True by what makes the document ids of a type, if they have the host's form. */
 const hasHostForm = new WeakMap<() => string, boolean>();
 
 /**
- * A new row gets its document id here, so that it is known without asking (MySQL tells none). Where the site has not put
- * ids of another form in place of the host's, ours of that form: a tenth of a bulk write went into hashing the host's.
+ * A new row gets its document id here, so that it is known without asking (MySQL tells none). It has the host's form,
+ * without the hash that took a tenth of a bulk write, unless the site makes ids of another form.
  */
 export const giveDocumentId = (strapi: Core.Strapi, uid: string, data: Record<string, unknown>) => {
   const attribute = strapi.db.metadata.get(uid).attributes.documentId as { default: () => string };

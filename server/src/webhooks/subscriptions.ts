@@ -188,7 +188,7 @@ export interface Mark {
   readonly revision: number;
   /** Start time, by `performance.now()`. */
   readonly at: number;
-  /** Whether handlers listened: then modules matter without webhooks too. */
+  /** True if handlers listened: then modules matter without webhooks too. */
   readonly isListened: boolean;
 }
 
