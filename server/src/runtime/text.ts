@@ -26,13 +26,17 @@ export const errorText = (error: unknown): string => {
   return oneLine([...known, text].filter(Boolean).join(' '));
 };
 
+/** Text in which nothing has to be replaced. */
+const PLAIN = /^[ -~\u00a0-\u2027\u202a-\ud7ff\ue000-\uffff]*$/;
+
 /** One line of text that every database takes, so that no write fails because of a label. */
 export const lineOf = (value: unknown, maximum: number): string => {
   if (typeof value !== 'string' && typeof value !== 'number') return '';
-  const line = String(value)
-    .replace(/\p{Surrogate}/gu, '\ufffd')
-    .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
-    .trim();
+  const text = String(value);
+  const kept = PLAIN.test(text)
+    ? text
+    : text.replace(/\p{Surrogate}/gu, '\ufffd').replace(/[\p{Cc}\u2028\u2029]+/gu, ' ');
+  const line = kept.trim();
   return line.length <= maximum ? line : [...line.slice(0, maximum * 2)].slice(0, maximum).join('');
 };
 
@@ -196,8 +200,7 @@ export const dropStatement = (error: unknown): void => {
 
 /**
  * Writes a `debug` line; null if the log omits that level, so `` debugLog(app)?.(`webhook ${id} …`) `` builds no text.
- * Lines have the plugin's ids, states, causes and times; never a body, address, secret, person, or an id that a till
- * gave.
+ * Lines have the plugin's ids, states, causes and times; never a body, address, secret, person or a till's own id.
  */
 export const debugLog = ({ log }: Pick<Core.Strapi, 'log'>): ((line: string) => void) | null =>
   // A site may give its log levels of its own, and then there may be no `debug`.

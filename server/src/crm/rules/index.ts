@@ -256,13 +256,14 @@ const LABEL_KEYS = ['name', 'title', 'email'] as const;
 
 /** The record that an event is about; null: none. docs/contract-webhooks.md#deliveries */
 export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
-  const kind = event.split('.', 1)[0] ?? '';
+  const kind = event.slice(0, event.indexOf('.'));
   const isOfContact = kind === 'form' || kind === 'email';
   const type = isOfContact ? 'contact' : SUBJECT_TYPES.find((one) => one === kind);
   if (!type || !isRecord(data)) return null;
   const record = isRecord(data[type]) ? data[type] : data;
   const id = lineOf(record.id, ID_MAX);
   if (id === '') return null;
-  const label = LABEL_KEYS.map((key) => lineOf(record[key], LABEL_MAX)).find((text) => text !== '');
-  return { type, id, label: label ?? lineOf(id, LABEL_MAX) };
+  let label = '';
+  for (const key of LABEL_KEYS) label ||= lineOf(record[key], LABEL_MAX);
+  return { type, id, label: label || lineOf(id, LABEL_MAX) };
 };
