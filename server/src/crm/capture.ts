@@ -22,7 +22,8 @@ import { inTurn, openingFresh, readNewest } from '../database/transactions';
 import type { Tx } from '../database/db';
 import { isRecord, logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
-import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
+import { subscribersOf } from '../webhooks/subscriptions';
+import { type Changes, goOn, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { submitForm } from './forms';
 import {
   type Entry,
@@ -205,19 +206,21 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     super(app);
   }
 
-  /** True if an event that a write may cause has a subscriber. */
-  async isHeard(watched: WatchedSource, impact: WriteImpact): Promise<boolean> {
-    const rules = KIND_RULES[watched.source.kind];
-    if (!rules) return false;
-    if (watched.form) return impact.action === 'create';
-    const events = rules.possible(impact);
-    // A later write of the same unit of work must find out that this record is new in it.
-    if (impact.action === 'create') events.push(...rules.possible({ ...impact, action: 'update' }));
+  /** True if an event that a change or a deletion may cause has a subscriber. */
+  isHeard(watched: WatchedSource, impact: WriteImpact): boolean | Promise<boolean> {
+    const events = (!watched.form && KIND_RULES[watched.source.kind]?.possible(impact)) || [];
     return events.length > 0 && this.isAnySubscribed(events, watched.events);
   }
 
-  async trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> {
-    if (!(await this.isHeard(watched, impactOf(watched, 'create', null)))) return;
+  /** @returns a promise if something has to be read */
+  trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> | void {
+    const { events, eventsOfNew, form } = watched;
+    if (!form && eventsOfNew.length === 0) return;
+    const isHeard = form !== null || this.isAnySubscribed(eventsOfNew, events);
+    return goOn(isHeard, (heard) => (heard ? this.trackNew(watched, rows) : undefined));
+  }
+
+  private trackNew(watched: WatchedSource, rows: readonly Data[]): Promise<void> | void {
     const changes = this.changesOf(watched);
     const given: string[] = [];
     for (const data of rows) {
@@ -228,7 +231,7 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
         changes.set(giveDocumentId(this.app.strapi, watched.uid, data), { ...NEW, tags });
       }
     }
-    if (given.length > 0) await this.trackGiven(watched, given);
+    if (given.length > 0) return this.trackGiven(watched, given);
   }
 
   /** Tracks the documents that a write changes, by its own condition, if that has subscribers. */
@@ -370,7 +373,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       ? await withoutUnpublished(this.app, watched, changes, rows)
       : changes;
     if (watched.form) return this.submitEntries(watched, tracked, rows);
-    const subscriptions = await this.subscriptions(watched.events);
+    const known = this.subscriptions(watched.events);
+    const subscriptions = known instanceof Promise ? await known : known;
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
@@ -489,12 +493,13 @@ const concerns = (plan: WatchPlan, { method, uid, params }: HostWrite): boolean 
 /** True if somebody is sent an event of a write, or it is a new entry of a form; null: that has to be asked. */
 const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonly string[]) =>
   sources.some(({ form }) => form !== null) ||
-  (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) ?? null);
+  (subscribersOf(app).known(events)?.isAnySubscribed(events) ?? null);
 
 /** Makes each write to a watched type a unit of work, so that no event is kept while its write fails, or the reverse. */
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
     const { uid } = hostWrite;
+
     if (silenced.has(app) || !concerns(plan, hostWrite)) return run();
     const outer = writes.tracked;
     if (outer) return outer.include(run);
@@ -545,7 +550,7 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     if (!compound && !isOwn && knownHeard(app, sources, events) === false) return run();
     return inTurn(app.strapi, () => {
       if (!compound) {
-        getPublisher(app).subscribers.prefetch(events);
+        subscribersOf(app).prefetch(events);
         return openingFresh(app.strapi, run);
       }
       return inUnitOfWork(app, events, async (write) => {
@@ -566,7 +571,8 @@ const watchWrites = (app: App, plan: WatchPlan): void => {
   const beforeCreate = tracking(async (write, event) => {
     const rows = [event.params.data ?? []].flat() as Data[];
     for (const watched of plan.byUid.get(event.model.uid) ?? []) {
-      await write.trackCreated(watched, rows);
+      const reading = write.trackCreated(watched, rows);
+      if (reading) await reading;
     }
     const { uid } = event.model;
     if (!plan.relationsByTarget.has(uid) && !plan.exclusiveRelations.has(uid)) return;

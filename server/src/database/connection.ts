@@ -95,13 +95,11 @@ const nameOf = (sql: string): string => {
 };
 
 /** A pooler such as PgBouncer may send each transaction to another server process; the one that it names is made up. */
-const mayKeep = async (connection: { processID?: unknown }, client: QueryClient) => {
-  const known = keeping.get(connection);
-  if (known !== undefined) return known;
+const isDirect = async (connection: { processID?: unknown }, client: QueryClient) => {
   const { response } = await client.query(connection, { sql: 'SELECT pg_backend_pid() AS pid' });
-  const isDirect = rowsOf<{ pid: number }>(response)[0]?.pid === connection.processID;
-  keeping.set(connection, isDirect);
-  return isDirect;
+  const isSame = rowsOf<{ pid: number }>(response)[0]?.pid === connection.processID;
+  keeping.set(connection, isSame);
+  return isSame;
 };
 
 /** Runs a statement without the query builder, which costs as much as one; asks the pool before this returns. */
@@ -113,7 +111,8 @@ export const runPrepared = (executor: Executor, statement: Statement): Promise<u
     if (isSqlite) return runOnSqlite(executor, connection, statement);
     const held = connection as object;
     try {
-      const name = isKept && (await mayKeep(held, client)) && nameOf(sql);
+      const mayKeep = isKept && (keeping.get(held) ?? (await isDirect(held, client)));
+      const name = mayKeep && nameOf(sql);
       const query = { sql, bindings, ...(name && { options: { name } }) };
       return (await client.query(connection, query)).response;
     } catch (error) {

@@ -152,10 +152,12 @@ export class Db {
   ): Promise<Map<string, number>> {
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
-    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
+    const insert = async (part: typeof rows): Promise<void> => {
       const made = await this.dialect.insertForIds(this.knex, target, part, followUp);
       for (const { id, document_id: key } of made) ids.set(key, Number(id));
-    });
+    };
+    const limits = { count: ROWS_AT_ONCE, valuesOf: (row: InsertedRow) => row };
+    await (rows.length === 1 ? insert(rows) : this.inParts(rows, limits, insert));
     return ids;
   }
 
@@ -327,8 +329,7 @@ export class Database {
 
   /**
    * Runs a write and publishes what it changed, as one turn of one transaction. If the write fails in a caller's
-   * transaction, its changes so far are published, as the caller may still commit. If publishing fails, nothing is
-   * committed.
+   * transaction, its changes so far are published, as the caller may still commit. If publishing fails, nothing commits.
    */
   unitOfWork<T>(work: () => Promise<T>, publish: (tx: Tx) => Promise<void>): Promise<T> {
     const isPart = this.inTransaction();

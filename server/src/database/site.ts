@@ -21,8 +21,16 @@ export const CAME_FROM_ANOTHER_SITE =
 
 export class Site {
   private known: string | undefined;
+  private address: string | undefined;
 
   constructor(private readonly strapi: Core.Strapi) {}
+
+  /** Its address as a JSON text, as envelopes say it; read once, which takes longer than the rest of an envelope. */
+  get addressInJson(): string {
+    const { config } = this.strapi;
+    const given = () => config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
+    return (this.address ??= JSON.stringify(given()));
+  }
 
   /** The instance of the site that runs, once it has been read at boot. */
   get instance(): string {

@@ -108,20 +108,22 @@ const asNewest = (transaction: Transaction, statement: string | QueryObject) => 
   return { ...statement, sql: `${sql} lock in share mode` };
 };
 
-/** Runs work with a connection of the pool, asked before this returns, or at once with a transaction's. */
-export const withConnection = async <T>(
-  executor: Knex,
-  work: (connection: unknown, pool: QueryClient) => T | PromiseLike<T>
-): Promise<T> => {
-  const pool = executor.client as QueryClient;
-  const own = transactions.get(executor)?.connection;
-  if (own !== undefined) return work(own, pool);
+type OnConnection<T> = (connection: unknown, pool: QueryClient) => T;
+
+const withPooled = async <T>(pool: QueryClient, work: OnConnection<T>): Promise<Awaited<T>> => {
   const connection = await pool.acquireConnection();
   try {
     return await work(connection, pool);
   } finally {
     await pool.releaseConnection(connection);
   }
+};
+
+/** Runs work with a connection of the pool, asked before this returns, or at once with a transaction's. */
+export const withConnection = <T>(executor: Knex, work: OnConnection<T>) => {
+  const pool = executor.client as QueryClient;
+  const own = transactions.get(executor)?.connection;
+  return own === undefined ? withPooled(pool, work) : work(own, pool);
 };
 
 /**
@@ -310,8 +312,7 @@ const watched = new WeakSet<object>();
 /**
  * Watches every transaction of the site: detects false commits, lets parts take turns, and makes the plugin's own
  * transactions read committed rows. Call it in `register`, before any transaction opens. A part shares the async
- * context of the whole; with a context of its own, the ended transaction would stay visible and unawaited work would
- * fail.
+ * context of the whole; with one of its own, the ended transaction would stay visible and unawaited work fail.
  */
 export const watchTransactions = (strapi: Core.Strapi): void => {
   const db = strapi.db as unknown as {

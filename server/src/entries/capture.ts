@@ -18,6 +18,7 @@ import {
 import { inTurn, readNewest } from '../database/transactions';
 import type { Tx } from '../database/db';
 import { getPublisher } from '../webhooks/publish';
+import { subscribersOf } from '../webhooks/subscriptions';
 import { type Changes, silenced, UnitOfWork, UnitsOfWork } from '../webhooks/unit-of-work';
 import { derive, type EntryStatus, eventOf, FILE, serialize, type Version } from './rules';
 import { type EntryType, type EntryTypes, getEntryTypes } from './types';
@@ -224,7 +225,7 @@ const capture = async <T>(
       return work();
     });
   }
-  if (getPublisher(app).subscribers.known(events)?.isAnySubscribed(events) === false) return work();
+  if (subscribersOf(app).known(events)?.isAnySubscribed(events) === false) return work();
   return inTurn(app.strapi, () =>
     writes.enter(new EntryWrite(app), events, async (write) => {
       if (silenced.has(app) || !(await write.isAnySubscribed(events))) return work();

@@ -1,4 +1,12 @@
-import { type Attributes, metrics, type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import {
+  type Attributes,
+  INVALID_SPAN_CONTEXT,
+  metrics,
+  ProxyTracerProvider,
+  type Span,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api';
 import type { App } from '../app';
 
 /** The name that spans and meters are listed under. */
@@ -36,13 +44,20 @@ type SpanName =
 /** The API's own tracer: without an SDK nothing is recorded, whenever one is registered. */
 const tracer = trace.getTracer(INSTRUMENTATION);
 
+const UNRECORDED = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
+
+/** True if no SDK is registered: even a span that nobody records takes time. */
+const isUntraced = (provider = trace.getTracerProvider()): boolean =>
+  provider instanceof ProxyTracerProvider && !provider.getDelegateTracer(INSTRUMENTATION);
+
 /** Does work within a span. An error is recorded by its name: its message may hold values. */
 export const inSpan = <T>(
   name: SpanName,
   attributes: Attributes,
   work: (span: Span) => Promise<T>
-): Promise<T> =>
-  tracer.startActiveSpan(name, { attributes }, async (span) => {
+): Promise<T> => {
+  if (isUntraced()) return work(UNRECORDED);
+  return tracer.startActiveSpan(name, { attributes }, async (span) => {
     try {
       return await work(span);
     } catch (error) {
@@ -54,6 +69,7 @@ export const inSpan = <T>(
       span.end();
     }
   });
+};
 
 export interface Metric {
   name: string;

@@ -1,4 +1,5 @@
 import { types } from 'node:util';
+import type { Span } from '@opentelemetry/api';
 import type { Subject, Webhook, WebhookPayload } from '../../../shared/contracts/webhooks';
 import { bytesInStatement } from '../database/connection';
 import type { Tx } from '../database/db';
@@ -151,15 +152,11 @@ export interface EventToPublish {
 }
 
 /** Freezes events of one moment, each but for the delivery's id (docs/contract-webhooks.md#envelope). */
-const freezerAt = ({ strapi: { config } }: App, at: number) => {
-  const frames = new Map<string, string>();
+const freezerAt = ({ site }: App, at: number) => {
+  const moment = `"created_at":"${isoTime(at)}","site":${site.addressInJson}`;
   return ({ event, text }: SentEvent, deliveries = 1): SharedMessage => {
-    if (!frames.has(event)) {
-      const site = config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
-      const head = JSON.stringify({ event, created_at: isoTime(at), site });
-      frames.set(event, head.slice(1, -1));
-    }
-    return { event, at, frame: frames.get(event) ?? '', data: text, deliveries, id: null };
+    const frame = `"event":${JSON.stringify(event)},${moment}`;
+    return { event, at, frame, data: text, deliveries, id: null };
   };
 };
 
@@ -192,15 +189,9 @@ export interface NewDelivery {
   isLeased?: boolean;
 }
 
-/**
- * A new delivery's queue row, from the columns of its log row.
- * @param group in SQL
- * @param isLeased leased by the process that queues it; its id is the token
- */
-const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
-  name: DELIVERY_QUEUE_TABLE,
-  of: ['webhook_id', 'event', 'is_test', 'next_attempt_at', 'created_at'],
-  columns: {
+/** A new delivery's queue row, from the columns of its log row. @param group in SQL */
+const queuedIn = (group: string, lease: Readonly<Record<string, string>> = {}): FollowUp => {
+  const columns = {
     id: 'id',
     group_id: group,
     state: `${QUEUE_STATES.ready}`,
@@ -208,9 +199,25 @@ const queuedIn = (group: string, isLeased: boolean): FollowUp => ({
     section: `CASE WHEN is_test THEN ${SECTIONS.test} ELSE ${SECTIONS.waiting} END`,
     event: 'event',
     created_at: 'created_at',
-    ...(isLeased && { owner: 'document_id', leased_until: `next_attempt_at + ${LEASE_MS}` }),
-  },
-});
+    ...lease,
+  };
+  return {
+    name: DELIVERY_QUEUE_TABLE,
+    of: 'id, document_id, webhook_id, event, is_test, next_attempt_at, created_at',
+    into: Object.keys(columns).join(', '),
+    from: Object.values(columns).join(', '),
+  };
+};
+
+/** `leased`: by the process that queues it, whose token is its id. */
+const PLACES = {
+  free: queuedIn('webhook_id'),
+  byHand: queuedIn(`${BY_HAND}`),
+  leased: queuedIn('webhook_id', {
+    owner: 'document_id',
+    leased_until: `next_attempt_at + ${LEASE_MS}`,
+  }),
+};
 
 const newRow = (tx: Tx, one: NewDelivery) => ({
   document_id: one.deliveryId,
@@ -241,10 +248,7 @@ const leasedFrom = (tx: Tx, one: NewDelivery, id: number): LeasedDelivery => {
   return { delivery: toQueued(row, text, false), ...lease };
 };
 
-/**
- * Leases new deliveries as far as this process has room; it starts them from memory after the commit, and after a crash
- * the leases end. `ids`: of their rows, once queued.
- */
+/** Leases new deliveries as far as there is room, and starts them after the commit. `ids`: of rows, once queued. */
 const leaseNew = (
   store: DeliveryStore,
   tx: Tx,
@@ -289,9 +293,9 @@ export const queueDeliveries = async (
   for (const leased of [true, false]) {
     const some = deliveries.filter(({ isLeased = false }) => isLeased === leased);
     if (some.length === 0) continue;
-    const place = queuedIn(isByHand ? `${BY_HAND}` : 'webhook_id', leased);
+    const place = leased ? 'leased' : isByHand ? 'byHand' : 'free';
     const rows = some.map((one) => newRow(tx, one));
-    const made = await tx.insertForIds(DELIVERIES_TABLE, rows, place);
+    const made = await tx.insertForIds(DELIVERIES_TABLE, rows, PLACES[place]);
     made.forEach((id, key) => ids.set(key, id));
   }
   const ordered = deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
@@ -358,12 +362,7 @@ export class Publisher {
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, (span) => {
-        const queue = async (part: Tx): Promise<number> => {
-          const queued = await this.queue(part, events, known, onListened);
-          span.setAttribute('switchboard.deliveries', queued);
-          measures().published.add(events.length);
-          return queued;
-        };
+        const queue = (part: Tx) => this.queue(part, events, known, onListened, span);
         return tx ? queue(tx) : inTurn(app.strapi, () => app.db.transaction(queue));
       });
     }
@@ -378,7 +377,8 @@ export class Publisher {
     tx: Tx,
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    onListened: (listened: readonly SentEvent[]) => void
+    onListened: (listened: readonly SentEvent[]) => void,
+    span: Span
   ): Promise<number> {
     const { app, store } = this;
     const webhooks = new Map<number, Webhook>();
@@ -416,6 +416,7 @@ export class Publisher {
     };
     for (const entry of events) {
       const event = this.serialised(entry);
+
       if (!event) continue;
       if (subscriptions.isListenedTo(event.event)) listened.push(event);
       const { exceptWebhook } = entry;
@@ -492,6 +493,8 @@ export class Publisher {
       for (const id of waiting) announceDeliveries(app, id);
     });
     if (listened.length > 0) tx.onCommit(() => onListened(listened));
+    span.setAttribute('switchboard.deliveries', queued);
+    measures().published.add(events.length);
     return queued;
   }
 

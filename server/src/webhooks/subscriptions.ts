@@ -338,9 +338,13 @@ export class Subscribers {
   }
 }
 
-const makeSubscribers = (app: App): Subscribers => new Subscribers(app);
+const all = new WeakMap<App, Subscribers>();
 
-export const subscribersOf = (app: App): Subscribers => app.part(makeSubscribers);
+export const subscribersOf = (app: App): Subscribers => {
+  const subscribers = all.get(app) ?? new Subscribers(app);
+  all.set(app, subscribers);
+  return subscribers;
+};
 
 /** A row for each event that a webhook chose, also `*`. Its own `events` decide; a row too many costs a look. */
 export const subscriptionsTable: PlainTable = {

@@ -1,12 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Tx } from '../database/db';
 import { inChunks } from '../database/written-rows';
-import { getPublisher } from './publish';
-import type { Subscriptions } from './subscriptions';
+import { type Subscriptions, subscribersOf } from './subscriptions';
 import type { App } from '../app';
 
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
+
+/** Goes on with a value, at once if it is there: to wait for what is known takes a write longer than most of its steps. */
+export const goOn = <T, Next>(
+  value: T | Promise<T>,
+  next: (value: T) => Next | Promise<Next>
+): Next | Promise<Next> => (value instanceof Promise ? value.then(next) : next(value));
 
 export type Changes<Change> = readonly (readonly [id: string, change: Change])[];
 
@@ -28,14 +33,14 @@ export abstract class UnitOfWork<Type, Change> {
 
   /** The current subscribers of these events: a webhook that this very write has made is among them. */
   subscriptions(events: readonly string[]): Subscriptions | Promise<Subscriptions> {
-    const { subscribers } = getPublisher(this.app);
+    const subscribers = subscribersOf(this.app);
     const isAmongAll = events.every((event) => this.events.includes(event));
     const all = isAmongAll ? this.events : events;
     return subscribers.known(all) ?? subscribers.current(all);
   }
 
-  async isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
-    return (await this.subscriptions(of)).isAnySubscribed(events);
+  isAnySubscribed(events: readonly string[], of: readonly string[] = events) {
+    return goOn(this.subscriptions(of), (found) => found.isAnySubscribed(events));
   }
 
   changesOf(type: Type): Map<string, Change> {
@@ -90,7 +95,7 @@ export class UnitsOfWork<
 
   /** Runs `work` as a write of its own. @param events that it may cause */
   enter<T>(unit: Unit, events: readonly string[], work: (unit: Unit) => T): T {
-    if (!unit.app.db.inTransaction()) getPublisher(unit.app).subscribers.prefetch(events);
+    if (!unit.app.db.inTransaction()) subscribersOf(unit.app).prefetch(events);
     unit.events = events;
     return this.storage.run(unit, () => work(unit));
   }

@@ -24,8 +24,9 @@ it('rows that follow others on MySQL are read by the key, so that no other row i
   } as unknown as Core.Strapi).pool;
   const followUp = {
     name: 'queue',
-    of: ['webhook_id'],
-    columns: { id: 'id', group_id: 'webhook_id' },
+    of: 'id, document_id, webhook_id',
+    into: 'id, group_id',
+    from: 'id, webhook_id',
   };
   const ids = await db.insertForIds('log', [{ document_id: 'a', webhook_id: 1 }], followUp);
   expect([...ids]).toEqual([['a', 7]]);

@@ -29,7 +29,7 @@ const siteOn = (answering: number) => {
   const db = new Database({
     db: { connection, dialect: { client: 'postgres' }, getSchemaName: () => undefined },
   } as unknown as Core.Strapi).pool;
-  const followUp = { name: 'queue', of: [], columns: { id: 'id' } };
+  const followUp = { name: 'queue', of: 'id, document_id', into: 'id', from: 'id' };
   return {
     insert: () => db.insertForIds('log', [{ document_id: 'a' }], followUp),
     failWith: (given: Error) => (error = given),

@@ -313,6 +313,11 @@ const inspect = (app: App, source: Source, tagSource: Source, form: Form | null)
     uid,
     // The sender of a form becomes a contact.
     events: form ? [...eventsOfKind('form'), ...eventsOfKind('contact')] : eventsOfKind(kind),
+    /** Events of a new record, and of later writes of its unit of work, which must find out that it is new. */
+    eventsOfNew: ['create' as const, 'update' as const].flatMap(
+      (action) =>
+        KIND_RULES[kind]?.possible({ action, keys: null, tags: source.tags !== null }) ?? []
+    ),
     /** Set if an entry is a submitted form. */
     form,
     /** Contacts only: how their tags are read. */

@@ -163,7 +163,7 @@ export const postgres: Dialect = {
   async insertForIds(executor, target, rows, followUp) {
     const { sql, bindings } = await insertOf(executor, target, rows);
     // As few columns and parts as possible: planning such a statement takes longer than running it.
-    const returned = ['id', 'document_id', ...(followUp?.of ?? [])].join(', ');
+    const returned = followUp?.of ?? 'id, document_id';
     const following = followUp && followUpOf(followUp, target.schema, 'made');
     const end = !following
       ? 'SELECT id, document_id FROM made'

@@ -30,12 +30,14 @@ export interface Conflict {
 
 export type InsertedRow = Readonly<Record<string, SqlValue>>;
 
-/** A row of another table for each inserted one: its columns, as SQL over columns of that one, `made`. */
+/** A row of another table for each inserted one, `made`. All but the name is SQL, lists with commas. */
 export interface FollowUp {
   name: string;
-  /** These columns, besides the id and the document id. */
-  of: readonly string[];
-  columns: Readonly<Record<string, string>>;
+  /** The columns of the inserted one that it is made of, the id and the document id first. */
+  of: string;
+  into: string;
+  /** The values, over these columns. */
+  from: string;
 }
 
 export interface MadeRow {
@@ -102,9 +104,11 @@ export const changesOf = (
     .join(', ');
 
 /** @param made the source of the inserted rows, as `made`: SQL that follows `FROM` */
-export const followUpOf = ({ name, columns }: FollowUp, schema: string | undefined, made: string) =>
-  `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${Object.keys(columns).join(', ')})
-   SELECT ${Object.values(columns).join(', ')} FROM ${made}`;
+export const followUpOf = (
+  { name, into, from }: FollowUp,
+  schema: string | undefined,
+  made: string
+) => `INSERT INTO ${schema ? `"${schema}".` : ''}${name} (${into}) SELECT ${from} FROM ${made}`;
 
 /** The end of an `INSERT` for databases with `ON CONFLICT` (PostgreSQL, SQLite). */
 export const onConflict = (target: InsertTarget): string => {

@@ -47,14 +47,14 @@ export const sqlite: Dialect = {
 
   async insertForIds(executor, target, rows, followUp) {
     const runs = await insertRows(executor, target, rows);
-    // There is one writer, so that the rows of a statement get consecutive ids.
-    const ids = runs.flatMap(({ changes, lastInsertRowid: last }) =>
-      Array.from({ length: changes }, (_row, at) => Number(last) - changes + 1 + at)
-    );
+    // There is one writer, so that rows of one call get consecutive ids.
+    const ids: number[] = [];
+    for (const { changes, lastInsertRowid: last } of runs)
+      for (let before = changes - 1; before >= 0; before -= 1) ids.push(Number(last) - before);
     if (followUp) {
-      const any = anyOfList('id', ids);
-      const where = `${target.name} made WHERE ${any.sql}`;
-      await runForEach(executor, followUpOf(followUp, target.schema, where), [any.bindings]);
+      const where = `${target.name} made WHERE id BETWEEN ? AND ?`;
+      const ends = [ids[0] ?? 0, ids.at(-1) ?? 0];
+      await runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
     }
     return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
