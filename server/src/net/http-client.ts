@@ -58,8 +58,7 @@ export interface Sending {
 
 /**
  * An HTTP client library behind one interface: it only posts; deadlines, limits and causes belong to the caller. It
- * follows no redirect, inflates nothing, retries nothing, uses no proxy, checks certificates, and resolves by the
- * guard.
+ * follows no redirect, inflates nothing, retries nothing, uses no proxy, checks certificates, resolves by the guard.
  */
 export interface Transport {
   send(request: JudgedRequest, listener: AnswerListener): Sending;

@@ -21,10 +21,7 @@ interface QueueDialect {
   forUpdate: string;
   /** A query within FROM may name what is outside of it. */
   namesOuter: boolean;
-  /**
-   * Groups after `after` with ready rows, by id, and `looked_at`, the index entries that each took. These sum up to
-   * `limit`, to less only if there are no more groups.
-   */
+  /** Groups after `after` with ready rows, and the index entries that each took: `limit` in all, fewer at the end. */
   groupsAfter(table: string, after: number, limit: number): Statement;
   /** Leases rows that are due and free, up to a number per group, longest due first. */
   claim(

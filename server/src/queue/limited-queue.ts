@@ -97,8 +97,7 @@ const LOOKS = 10;
  * serializes the claims of such a group; other groups pay for neither. The lowest id of an ordering key goes first. A
  * claim blocks the rows it finds behind an earlier one, so that later looks skip them. Ending a row takes the group
  * lock after the row's, and readies the next row of the key in the same transaction: a claim under the lock either sees
- * the earlier row, and the rows it blocks are readied later, or no longer sees it. Claims wait for no row, so the two
- * cannot deadlock.
+ * the earlier row, and the rows it blocks are readied later, or no longer sees it. Claims wait for no row: no deadlock.
  */
 export class LimitedQueue extends Queue {
   constructor(

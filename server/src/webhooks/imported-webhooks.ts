@@ -72,8 +72,7 @@ const settling = (): Slot<Promise<void>> => ({});
 
 /**
  * Deactivates webhooks from another site, ends deliveries of imported ones and indexes them. A transfer may reach a
- * running site, so: at boot, periodically, and before webhooks are shown; publishing and sending check each webhook's
- * stamp.
+ * running site, so: at boot, periodically, and before webhooks are shown; publishing and sending check stamps.
  */
 export const settleArrivedWebhooks = (app: App): Promise<void> => {
   // A caller within a transaction must not wait for work that waits for the transaction's end.

@@ -119,8 +119,7 @@ const record = async (app: App, contact: string, event: ProviderEvent): Promise<
 
 /**
  * Records each event of a post in its own transaction: one that fails (its campaign is gone) does not block the others,
- * or make the provider repeat them all. Returns how many were recorded; null if the signature was used for another
- * body.
+ * or make the provider repeat them all. Returns how many were recorded; null if the signature was another body's.
  */
 const receive = async (app: App, provider: string, { events, once }: SignedPost, now: number) => {
   if (once) {

@@ -98,8 +98,7 @@ const holds = (field: MappedField | undefined, value: unknown): boolean => {
 
 /**
  * Drops input keys that the content type does not store, and logs them once. For forms, files, tills and mail
- * providers, which must not lose a record over a key; REST refuses such a key. Keeps a contact's `email`, which
- * identifies it.
+ * providers, which must not lose a record over a key; REST refuses such a key. Keeps a contact's `email`: its key.
  */
 export const keptInput = <T extends Readonly<Data>>(app: App, source: Source, input: T): T => {
   const isContact = source.kind === 'contact';

@@ -34,8 +34,7 @@ type Input = Readonly<Record<string, unknown>>;
 /**
  * Locks the contact of an address. MySQL: a locking read sees contacts that are newer than the snapshot; later reads
  * see them once the transaction has changed the row to other values, so `updatedAt` never gets the same millisecond.
- * Call it only for an existing contact: on a missing row MySQL locks a gap, and two forms with new addresses block each
- * other.
+ * Call it only for an existing contact: on a missing row MySQL locks a gap, and two forms block each other.
  */
 const claimByEmail = async (app: App, email: string): Promise<Payload | null> => {
   const { uid } = getInspected(app, 'contact');

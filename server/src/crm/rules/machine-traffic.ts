@@ -2,8 +2,7 @@ import { isbot } from 'isbot';
 
 /**
  * Tells people from machines that open or click (sources: docs/email.md). Security products fetch images and links
- * before the reader, privacy proxies fetch images. Counting a machine is worse than missing a person: automations act
- * on events.
+ * before the reader, privacy proxies fetch images. Counting a machine is worse than missing a person.
  */
 
 export interface Sighting {

@@ -144,10 +144,7 @@ export class Checks {
     });
   }
 
-  /**
-   * `POST /batch`: records, each answered as by its own route, in order (docs/tills.md#offline-tills-and-batches).
-   * Ingested in one go, so they apply in that order and share commits.
-   */
+  /** `POST /batch`: each record answered as by its route, applied in order; docs/tills.md#offline-tills-and-batches */
   batch(ctx: Context): Promise<void> {
     return this.serve(ctx, 'batch', async (request) => {
       const signed = await this.requireSigned(request);

@@ -145,8 +145,7 @@ export class RecordStore implements WorkStore<LeasedRecord> {
 
   /**
    * Makes records due now, except failed ones, which wait for their owner. A leased one too: its holder fails to
-   * settle, and it is processed again. The cause is kept until then, so no process parks it meanwhile. Returns the ids
-   * moved.
+   * settle, and it is processed again. The cause stays until then, so no process parks it. Returns the ids moved.
    */
   async bringForward(tx: Tx, ids: readonly number[], by: WokenBy): Promise<number[]> {
     const now = this.now();

@@ -326,8 +326,7 @@ const settleRefund = (
 /**
  * Records that are settled together: the sales of one id and the refunds that name it, of one mode, on connections of
  * one group (rules/refunds.ts). *Relatives* are members that were processed in earlier batches. Most refunds come one
- * by one after their sale, within what it has left. Then only the sale is read, and the thousandth costs what the tenth
- * did.
+ * by one after their sale, within what it has left. Then only the sale is read, and each costs the same.
  */
 export class RefundGroup {
   /** As far as they have to be looked at again. */

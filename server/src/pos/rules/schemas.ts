@@ -205,8 +205,7 @@ export const tellingFields = (kind: EventKind, other: RecordKind): string[] =>
 
 /**
  * The kinds that a body of this kind must not be complete for. A refund may have everything of a sale and still be
- * none: it names its sale, and a sale must not. No kind excludes closings, which came later; closings exclude all
- * others.
+ * none: it names its sale, and a sale must not. No kind excludes closings, which came later; they exclude all others.
  */
 export const excludedKinds = (kind: EventKind): RecordKind[] =>
   RECORD_KINDS.filter((other) => other !== kind && !(kind === 'refund' && other === 'sale'));

@@ -85,8 +85,7 @@ export class LeftOverTickets {
 
   /**
    * Due groups, without a turn here, whose ticket no node gets: BullMQ writes no second one while its key exists.
-   * Tickets of a crashed node are freed within `LEFT_OVER_MS`. A waiting ticket is not lost: the next free worker gets
-   * it.
+   * Tickets of a crashed node are freed within `LEFT_OVER_MS`. A waiting ticket is not lost: a free worker gets it.
    */
   async among(groups: readonly number[]): Promise<number[]> {
     const now = performance.now();

@@ -17,8 +17,7 @@ const no = (rule: string): OccurredAt => ({ ok: false, rule });
 
 /**
  * Parses `occurred_at` to epoch milliseconds (docs/contract-pos.md#sale). Cuts digits past the millisecond. A leap
- * second (`23:59:60` UTC) is the next day's first second, as in POSIX. Never throws; a refusal fits after
- * "occurred_at".
+ * second (`23:59:60` UTC) is the next day's first second, as in POSIX. A refusal fits after "occurred_at".
  */
 export const parseOccurredAt = (text: string): OccurredAt => {
   const parts = PARTS.exec(text);

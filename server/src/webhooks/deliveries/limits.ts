@@ -226,10 +226,7 @@ interface LockedClaim extends CappedClaim<LeasedRow> {
 
 const NOTHING: LockedClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
-/**
- * Claims within webhook limits, which hold over all nodes. With a rate or order, claims are serialized and take what
- * the rate allows now, and each record's first delivery.
- */
+/** Claims within webhook limits, over all nodes: with a rate or an order in turns, and each record's first delivery. */
 export class LimitedClaims {
   /** One timer a webhook, for when its rate allows more. */
   private readonly again = new Map<number, NodeJS.Timeout>();

@@ -127,10 +127,7 @@ class Branches {
     return this.filter.status === undefined && this.filter.states === undefined;
   }
 
-  /**
-   * Rows that match the filter. Columns that are not `indexed` are compared so that no index on them applies: SQLite
-   * has no statistics, and would take the index with the most columns.
-   */
+  /** Rows that match. SQLite has no statistics: columns that are not `indexed` are kept out of its choice. */
   private rows(indexed: readonly string[]): Knex.QueryBuilder {
     const { ids, recovery, ...filter } = this.filter;
     const query = this.db.table(DELIVERIES_TABLE);

@@ -15,10 +15,7 @@ export const spanOf = (milliseconds: number): number => {
   return at < 0 ? SPAN_ENDS.length : at;
 };
 
-/**
- * The response time that a `share` of answers (0.5: median) did not exceed, interpolated within a span. Whole
- * milliseconds; null without answers; in the open span its lower end.
- */
+/** Milliseconds that a `share` of answers did not exceed, interpolated (in the open span its start); null: none. */
 export const quantile = (counts: readonly number[], share: number): number | null => {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;

@@ -108,10 +108,7 @@ export const getDelivery = async (app: App, given: string): Promise<Delivery> =>
   return showDelivery(app, id);
 };
 
-/**
- * Ends a waiting or failing delivery as `failed` with the cause `skipped`, which health does not count
- * (docs/contract-webhooks.md#order), or unblocks later deliveries of its record.
- */
+/** Ends a waiting or failing delivery (cause `skipped`), or unblocks later ones; docs/contract-webhooks.md#order */
 export const moveDelivery = async (app: App, id: number, action: 'skip' | 'release') => {
   const changes = getDeliveryChanges(app);
   const unmoved = await (action === 'skip' ? changes.skip(id) : changes.letPass(id));

@@ -22,10 +22,7 @@ export const generateSecret = (random: (size: number) => Buffer = randomBytes): 
 export const serviceSignature = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`;
 
-/**
- * `webhook-signature` of Standard Webhooks: `v1,` and the base64 HMAC-SHA256 of `<id>.<timestamp>.<body>`, keyed with
- * the bytes that the secret encodes.
- */
+/** `webhook-signature`: `v1,` and the base64 HMAC-SHA256 of `<id>.<timestamp>.<body>`, by the bytes of the secret. */
 export const standardSignature = (
   secret: string,
   id: string,

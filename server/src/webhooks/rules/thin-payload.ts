@@ -30,10 +30,7 @@ const pick = (value: unknown, ...keys: readonly string[]): Record<string, unknow
       )
     : {};
 
-/**
- * An event's thin form. Attribute names of a site say nothing about content, so of an entry or file only the document
- * id stays; docs/any-content-type.md#thin-payloads.
- */
+/** An event's thin form: of an entry or file only the document id stays; docs/any-content-type.md#thin-payloads. */
 export const thinEvent = (event: string, data: unknown): unknown => {
   if (!isRecord(data)) return thin(data);
   const { entry, media } = data;

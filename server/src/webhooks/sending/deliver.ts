@@ -90,10 +90,7 @@ const interrupted = (endedAt: number): AttemptResult => {
   return { ok: false, endedAt, retryAfter: undefined, attempt: { ...attempt, ...failed } };
 };
 
-/**
- * Sends due deliveries from this node. Steps, top to bottom: the worker claims, `decide` checks, `perform` sends,
- * `recordAttempts` writes results in batches, and `tell` calls handlers.
- */
+/** Sends due deliveries: the worker claims, then `decide`, `perform`, `recordAttempts` (in batches) and `tell`. */
 export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBack) => {
   const options = app.options.webhooks;
   const store = getDeliveryStore(app);
