@@ -362,7 +362,7 @@ export class Publisher {
       telling(app.detached(() => app.hooks.tell(listened)));
     if (names.some((name) => known.isJournaled(name) || known.subscribersOf(name).length > 0)) {
       return inSpan('switchboard.publish', { 'switchboard.events': names }, (span) => {
-        const queue = (part: Tx) => this.queue(part, events, known, onListened, span);
+        const queue = (part: Tx) => this.queue(part, events, known, { onListened, span });
         return tx ? queue(tx) : inTurn(app.strapi, () => app.db.transaction(queue));
       });
     }
@@ -377,8 +377,7 @@ export class Publisher {
     tx: Tx,
     events: readonly EventToPublish[],
     subscriptions: Subscriptions,
-    onListened: (listened: readonly SentEvent[]) => void,
-    span: Span
+    { onListened, span }: { onListened: (listened: readonly SentEvent[]) => void; span: Span }
   ): Promise<number> {
     const { app, store } = this;
     const webhooks = new Map<number, Webhook>();
