@@ -236,9 +236,9 @@ export class Subscribers {
   }
 
   /** True if nothing was changed here since then, and it was not longer ago than that. */
-  isCurrent({ revision, at, isListened }: Mark, forMs: number): boolean {
-    if (isListened !== this.app.hooks.hasListeners()) return false;
-    return revision === this.revision && performance.now() - at < forMs;
+  isCurrent({ revision, at, isListened }: Mark, forMs: number, now = performance.now()): boolean {
+    if (revision !== this.revision || now - at >= forMs) return false;
+    return isListened === this.app.hooks.hasListeners();
   }
 
   /** True while other processes delay their answers for this memory. */
@@ -311,8 +311,10 @@ export class Subscribers {
   /** Finds a recent query of another write, and starts the next one in time. */
   private recall(events: readonly string[]): SubscriptionQuery | null {
     const known = this.queries.get(keyOf(events));
-    if (!known || !this.isTrusted || !this.isCurrent(known, REMEMBERED_MS)) return null;
-    if (!known.isRefreshing && !this.isCurrent(known, REFRESH_MS)) {
+    const now = performance.now();
+    if (!known || now >= this.rememberUntil) return null;
+    if (!this.isCurrent(known, REMEMBERED_MS, now)) return null;
+    if (!known.isRefreshing && now - known.at >= REFRESH_MS) {
       known.isRefreshing = true;
       const next = this.app.detached(() => this.queryApart(events));
       void next.answer.then(
