@@ -212,12 +212,12 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
     return events.length > 0 && this.isAnySubscribed(events, watched.events);
   }
 
-  /** @returns a promise if something has to be read */
+  /** Tracks what is about to be created. @returns a promise if something has to be read */
   trackCreated(watched: WatchedSource, rows: readonly Data[]): Promise<void> | void {
     const { events, eventsOfNew, form } = watched;
     if (!form && eventsOfNew.length === 0) return;
-    const isHeard = form !== null || this.isAnySubscribed(eventsOfNew, events);
-    return goOn(isHeard, (heard) => (heard ? this.trackNew(watched, rows) : undefined));
+    const heard = form !== null || this.isAnySubscribed(eventsOfNew, events);
+    return goOn(heard, (isHeard) => (isHeard ? this.trackNew(watched, rows) : undefined));
   }
 
   private trackNew(watched: WatchedSource, rows: readonly Data[]): Promise<void> | void {
@@ -373,8 +373,8 @@ export class CrmWrite extends UnitOfWork<WatchedSource, TrackedChange> {
       ? await withoutUnpublished(this.app, watched, changes, rows)
       : changes;
     if (watched.form) return this.submitEntries(watched, tracked, rows);
-    const known = this.subscriptions(watched.events);
-    const subscriptions = known instanceof Promise ? await known : known;
+    const found = this.subscriptions(watched.events);
+    const subscriptions = found instanceof Promise ? await found : found;
     const events = tracked
       .flatMap(([id, change]) => this.eventsOf(watched, id, change, rows.get(id)))
       .filter(({ event }) => subscriptions.isSubscribed(event));
@@ -499,7 +499,6 @@ const knownHeard = (app: App, sources: readonly WatchedSource[], events: readonl
 const wrapWrites = (app: App, plan: WatchPlan): void =>
   aroundWrites(app.strapi, (hostWrite, run) => {
     const { uid } = hostWrite;
-
     if (silenced.has(app) || !concerns(plan, hostWrite)) return run();
     const outer = writes.tracked;
     if (outer) return outer.include(run);

@@ -152,12 +152,10 @@ export class Db {
   ): Promise<Map<string, number>> {
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
-    const insert = async (part: typeof rows): Promise<void> => {
+    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
       const made = await this.dialect.insertForIds(this.knex, target, part, followUp);
       for (const { id, document_id: key } of made) ids.set(key, Number(id));
-    };
-    const limits = { count: ROWS_AT_ONCE, valuesOf: (row: InsertedRow) => row };
-    await (rows.length === 1 ? insert(rows) : this.inParts(rows, limits, insert));
+    });
     return ids;
   }
 

@@ -25,11 +25,11 @@ export class Site {
 
   constructor(private readonly strapi: Core.Strapi) {}
 
-  /** Its address as a JSON text, as envelopes say it; read once, which takes longer than the rest of an envelope. */
+  /** Its address in JSON, fixed from the first event on: reading it takes longer than the rest of an envelope. */
   get addressInJson(): string {
-    const { config } = this.strapi;
-    const given = () => config.get('server.absoluteUrl') ?? config.get('server.url') ?? '';
-    return (this.address ??= JSON.stringify(given()));
+    const read = (key: string): unknown => this.strapi.config.get(key);
+    this.address ??= JSON.stringify(read('server.absoluteUrl') ?? read('server.url') ?? '');
+    return this.address;
   }
 
   /** The instance of the site that runs, once it has been read at boot. */

@@ -2,7 +2,6 @@ import {
   type Attributes,
   INVALID_SPAN_CONTEXT,
   metrics,
-  ProxyTracerProvider,
   type Span,
   SpanStatusCode,
   trace,
@@ -47,8 +46,10 @@ const tracer = trace.getTracer(INSTRUMENTATION);
 const UNRECORDED = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
 
 /** True if no SDK is registered: even a span that nobody records takes time. */
-const isUntraced = (provider = trace.getTracerProvider()): boolean =>
-  provider instanceof ProxyTracerProvider && !provider.getDelegateTracer(INSTRUMENTATION);
+const isUntraced = (): boolean => {
+  const provider = trace.getTracerProvider() as { getDelegateTracer?(name: string): unknown };
+  return provider.getDelegateTracer !== undefined && !provider.getDelegateTracer(INSTRUMENTATION);
+};
 
 /** Does work within a span. An error is recorded by its name: its message may hold values. */
 export const inSpan = <T>(

@@ -23,7 +23,7 @@ export const POS_CLOSINGS_TABLE = 'switchboard_pos_closings';
 /**
  * `locations` is `[{ ref, location }]`; `secret` is encrypted with the host's key; `group_name` because `group` is SQL.
  * A deleted connection keeps its row (`deleted_at`), as its events and ids outlive it. `origin_id` is its id where it
- * was created (connections.ts). `watched_from`: last made live or active; `silent_since`: of the reported one.
+ * was created (connections.ts). `watched_from`: last made live or active; `silent_since`: start of the reported silence.
  */
 export const connectionType = internalType({
   singularName: 'pos-connection',

@@ -5,13 +5,15 @@ const AT_ONCE = 4096;
 
 /** Random characters, made in advance: the system's bytes for one id cost more than all the rest of it. */
 const randomOf = (alphabet: string) => {
+  const codes = Buffer.from(alphabet);
   let made = '';
   let used = 0;
-  const charOf = (byte: number): string => alphabet.charAt(byte % alphabet.length);
   return (length: number): string => {
     if (used + length > made.length) {
-      made = Array.from(randomBytes(AT_ONCE), charOf).join('');
-      used = 0;
+      const bytes = randomBytes(AT_ONCE);
+      for (let at = 0; at < AT_ONCE; at += 1)
+        bytes[at] = codes[(bytes[at] ?? 0) % codes.length] ?? 0;
+      [made, used] = [bytes.toString('latin1'), 0];
     }
     used += length;
     return made.slice(used - length, used);

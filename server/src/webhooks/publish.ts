@@ -209,7 +209,7 @@ const queuedIn = (group: string, lease: Readonly<Record<string, string>> = {}): 
   };
 };
 
-/** `leased`: by the process that queues it, whose token is its id. */
+/** `leased`: by the process that queues it; the delivery's id is the token. */
 const PLACES = {
   free: queuedIn('webhook_id'),
   byHand: queuedIn(`${BY_HAND}`),
@@ -415,7 +415,6 @@ export class Publisher {
     };
     for (const entry of events) {
       const event = this.serialised(entry);
-
       if (!event) continue;
       if (subscriptions.isListenedTo(event.event)) listened.push(event);
       const { exceptWebhook } = entry;

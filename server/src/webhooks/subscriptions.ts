@@ -340,11 +340,11 @@ export class Subscribers {
   }
 }
 
-const all = new WeakMap<App, Subscribers>();
+const ofApps = new WeakMap<App, Subscribers>();
 
 export const subscribersOf = (app: App): Subscribers => {
-  const subscribers = all.get(app) ?? new Subscribers(app);
-  all.set(app, subscribers);
+  let subscribers = ofApps.get(app);
+  if (!subscribers) ofApps.set(app, (subscribers = new Subscribers(app)));
   return subscribers;
 };
 

@@ -7,7 +7,7 @@ import type { App } from '../app';
 /** Sites whose writes are to send no events, for a migration that should stay silent. */
 export const silenced = new WeakSet<App>();
 
-/** Goes on with a value, at once if it is there: to wait for what is known takes a write longer than most of its steps. */
+/** Goes on with a value, at once if it is there: a promise of a known value costs as much as a step of a write. */
 export const goOn = <T, Next>(
   value: T | Promise<T>,
   next: (value: T) => Next | Promise<Next>

@@ -8,7 +8,7 @@ import { isDuplicate, isReferenceGone, withTransientRetry } from '../../database
 import type { Where } from '../../database/written-rows';
 import { COUNT_LIMIT, offsetOf, type PageRequest, paginationMeta } from '../../http/pagination';
 import { fieldError } from '../../http/validation';
-import { getPublisher } from '../../webhooks/publish';
+import { subscribersOf } from '../../webhooks/subscriptions';
 import {
   emailKey,
   EmailTakenError,
@@ -194,7 +194,7 @@ class CrmRecords {
     const { app, kind, watched } = this;
     const email = kind === 'contact' && watched.source.own ? input.email : null;
     const run = () => {
-      getPublisher(app).subscribers.prefetch(eventsAbout(app, watched.uid));
+      subscribersOf(app).prefetch(eventsAbout(app, watched.uid));
       return withEmailLock(app, email, () => app.db.transaction(work));
     };
     try {

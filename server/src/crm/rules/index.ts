@@ -256,7 +256,7 @@ const LABEL_KEYS = ['name', 'title', 'email'] as const;
 
 /** The record that an event is about; null: none. docs/contract-webhooks.md#deliveries */
 export const subjectOf = ({ event, data }: CrmEvent): Subject | null => {
-  const kind = event.slice(0, event.indexOf('.'));
+  const kind = event.split('.', 1)[0] ?? '';
   const isOfContact = kind === 'form' || kind === 'email';
   const type = isOfContact ? 'contact' : SUBJECT_TYPES.find((one) => one === kind);
   if (!type || !isRecord(data)) return null;

@@ -47,7 +47,7 @@ export const sqlite: Dialect = {
 
   async insertForIds(executor, target, rows, followUp) {
     const runs = await insertRows(executor, target, rows);
-    // There is one writer, so that rows of one call get consecutive ids.
+    // The first row makes its transaction the only writer, so that all of a call get consecutive ids.
     const ids: number[] = [];
     for (const { changes, lastInsertRowid: last } of runs)
       for (let before = changes - 1; before >= 0; before -= 1) ids.push(Number(last) - before);

@@ -226,7 +226,7 @@ interface LockedClaim extends CappedClaim<LeasedRow> {
 
 const NOTHING: LockedClaim = { leases: [], isFull: false, isSole: false, againAt: null };
 
-/** Claims within webhook limits, over all nodes: with a rate or an order in turns, and each record's first delivery. */
+/** Claims within webhooks' limits, over all nodes; with a rate or an order one process at a time, only what may go. */
 export class LimitedClaims {
   /** One timer a webhook, for when its rate allows more. */
   private readonly again = new Map<number, NodeJS.Timeout>();

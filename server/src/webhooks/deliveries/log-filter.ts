@@ -127,7 +127,7 @@ class Branches {
     return this.filter.status === undefined && this.filter.states === undefined;
   }
 
-  /** Rows that match. SQLite has no statistics: columns that are not `indexed` are kept out of its choice. */
+  /** Rows that match. SQLite has no statistics: indexes of columns that are not `indexed` are out of its choice. */
   private rows(indexed: readonly string[]): Knex.QueryBuilder {
     const { ids, recovery, ...filter } = this.filter;
     const query = this.db.table(DELIVERIES_TABLE);

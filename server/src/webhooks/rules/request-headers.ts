@@ -22,7 +22,7 @@ export const generateSecret = (random: (size: number) => Buffer = randomBytes): 
 export const serviceSignature = (secret: string, timestamp: number, body: string): string =>
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`;
 
-/** `webhook-signature`: `v1,` and the base64 HMAC-SHA256 of `<id>.<timestamp>.<body>`, by the bytes of the secret. */
+/** `webhook-signature`: `v1,`, base64 HMAC-SHA256 of `<id>.<timestamp>.<body>` by the bytes that the secret encodes. */
 export const standardSignature = (
   secret: string,
   id: string,
