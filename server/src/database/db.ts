@@ -327,7 +327,7 @@ export class Database {
 
   /**
    * Runs a write and publishes what it changed, as one turn of one transaction. If the write fails in a caller's
-   * transaction, its changes so far are published, as the caller may still commit. If publishing fails, nothing commits.
+   * transaction, its changes so far are published, as the caller may still commit. If that fails, nothing commits.
    */
   unitOfWork<T>(work: () => Promise<T>, publish: (tx: Tx) => Promise<void>): Promise<T> {
     const isPart = this.inTransaction();

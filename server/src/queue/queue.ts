@@ -119,7 +119,7 @@ export interface Outcome {
 
 /** Entries of the index that one look for groups reads. */
 const LOOKED_AT_ONCE = 500;
-/** Leases searched for the first that ends. Unbounded, PostgreSQL expects a million and compiles the query: 180 ms. */
+/** Leases searched for the first that ends. Unbounded, PostgreSQL expects all rows and compiles the query: 180 ms. */
 const LEASES_AT_ONCE = 2000;
 const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 

@@ -400,7 +400,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
 
   /**
    * Starts claimed rows that have a slot, a few each turn of the event loop, so the site's requests are served between.
-   * Continues until none can start: rows whose lease is nearly over free their slot at once, and nothing else would offer it.
+   * Continues until none can start: rows whose lease is nearly over free their slot at once, which nothing else offers.
    */
   private startSome(): void {
     const late: L[] = [];

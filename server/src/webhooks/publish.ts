@@ -326,7 +326,7 @@ interface Publishing {
 
 /** Turns what happened into deliveries, in the transaction of what happened. */
 export class Publisher {
-  readonly subscribers: Subscribers;
+  private readonly subscribers: Subscribers;
   private readonly store: DeliveryStore;
 
   constructor(private readonly app: App) {

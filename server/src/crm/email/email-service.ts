@@ -69,7 +69,7 @@ export const setContactStatus = async (
 
 /**
  * Marks a campaign as sent, for sites that do not keep its counts or status; bypasses lifecycles, because a tracked
- * write would send counts of zero. True for one of several concurrent calls; false if it has no status.
+ * write would send counts of zero. True for one of several calls; false for a campaign without status.
  */
 const markSent = async (app: App, campaignId: string, kept: Readonly<Record<string, unknown>>) => {
   const { uid, fields } = getSource(app, 'campaign');

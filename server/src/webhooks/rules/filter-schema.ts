@@ -69,7 +69,7 @@ const decidedBy = <S>(
   },
 });
 
-/** Adds `startsWith`, `endsWith`, `includes`, which accept what is no text; docs/management-api.md#filters */
+/** Adds `startsWith`, `endsWith`, `includes`, which accept any value that is no text; docs/management-api.md#filters */
 export const addFilterKeywords = (ajv: Ajv): void => {
   ajv.addKeyword(
     decidedBy('startsWith', 'string', (start: string) => (text: string) => text.startsWith(start))
