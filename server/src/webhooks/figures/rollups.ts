@@ -15,7 +15,7 @@ export const spanOf = (milliseconds: number): number => {
   return at < 0 ? SPAN_ENDS.length : at;
 };
 
-/** Milliseconds that a `share` of answers did not exceed, interpolated (in the open span: its start); null: none yet. */
+/** Milliseconds that a `share` of answers did not exceed, interpolated; of the open span its start; null: no answer. */
 export const quantile = (counts: readonly number[], share: number): number | null => {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;
