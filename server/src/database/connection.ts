@@ -102,25 +102,39 @@ const isDirect = async (connection: { processID?: unknown }, client: QueryClient
   return isSame;
 };
 
-/** Runs a statement without the query builder, which costs as much as one; asks the pool before this returns. */
-export const runPrepared = (executor: Executor, statement: Statement): Promise<unknown> => {
+/** Takes over the wait for the answer to a statement that was sent. */
+export type Leave<Answer> = (answer: Promise<Answer>) => void;
+
+/**
+ * Runs a statement without the query builder, which costs as much as one; asks the pool before this returns.
+ * @param leave gets the answer to a kept statement; then `undefined` is returned at once
+ */
+export const runPrepared = (
+  executor: Executor,
+  statement: Statement,
+  leave?: Leave<unknown>
+): Promise<unknown> => {
   const { sql, bindings, isKept = false } = statement;
   const isSqlite = executor.client.driverName === 'better-sqlite3';
   if (isSqlite && !isPrepared(executor)) return rawStatement(executor, sql, bindings).then();
   return withConnection(executor as Knex, async (connection, client) => {
     if (isSqlite) return runOnSqlite(executor, connection, statement);
     const held = connection as object;
-    try {
-      const mayKeep = isKept && (keeping.get(held) ?? (await isDirect(held, client)));
-      const name = mayKeep && nameOf(sql);
-      const query = { sql, bindings, ...(name && { options: { name } }) };
-      return (await client.query(connection, query)).response;
-    } catch (error) {
-      // The site may have discarded what the connection kept.
-      if (isKept) keeping.set(held, false);
-      dropStatement(error);
-      throw error;
-    }
+    const mayKeep = isKept && (keeping.get(held) ?? (await isDirect(held, client)));
+    const name = mayKeep && nameOf(sql);
+    const query = { sql, bindings, ...(name && { options: { name } }) };
+    const answer = client.query(connection, query).then(
+      ({ response }) => response,
+      (error: unknown) => {
+        // The site may have discarded what the connection kept.
+        if (isKept) keeping.set(held, false);
+        dropStatement(error);
+        throw error;
+      }
+    );
+    if (!mayKeep || !leave) return answer;
+    leave(answer);
+    return undefined;
   });
 };
 

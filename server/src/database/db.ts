@@ -6,6 +6,7 @@ import {
   bytesOf,
   type Executor,
   inParts,
+  type Leave,
   rawStatement,
   readStatementSize,
   rowsOf,
@@ -21,12 +22,13 @@ import {
   type Dialect,
   type FollowUp,
   type InsertedRow,
+  type MadeRow,
   type RowUpdate,
 } from './dialects/shared';
 import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
-import { currentTurn, inTurn, openingOurs } from './transactions';
+import { currentTurn, inTurn, leaveToCommit, openingOurs } from './transactions';
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
@@ -144,17 +146,25 @@ export class Db {
     );
   }
 
-  /** As `insert`, for hundreds of rows, with `followUp` rows of another table; returns row ids by document id. */
+  /**
+   * As `insert`, for hundreds of rows, with `followUp` rows of another table; returns row ids by document id.
+   * @param leave may get them later
+   */
   async insertForIds(
     tableName: string,
     rows: readonly (InsertedRow & { document_id: string })[],
-    followUp?: FollowUp
+    followUp?: FollowUp,
+    leave?: Leave<ReadonlyMap<string, number>>
   ): Promise<Map<string, number>> {
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
     const ids = new Map<string, number>();
-    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
-      const made = await this.dialect.insertForIds(this.knex, target, part, followUp);
+    const keep = (made: readonly MadeRow[]) => {
       for (const { id, document_id: key } of made) ids.set(key, Number(id));
+      return ids;
+    };
+    const left = leave && ((made: Promise<readonly MadeRow[]>) => leave(made.then(keep)));
+    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
+      keep(await this.dialect.insertForIds(this.knex, target, part, followUp, left));
     });
     return ids;
   }
@@ -177,7 +187,9 @@ export class Tx extends Db {
     /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
     readonly onCommit: Then,
     /** Runs `callback` when it rolls back; not if it only goes back to before this part. */
-    readonly onRollback: Then
+    readonly onRollback: Then,
+    /** Has the commit wait for a statement after which nothing else is to be done; a part has none. */
+    readonly leave?: Leave<unknown>
   ) {
     super(knex, database);
   }
@@ -260,10 +272,12 @@ export class Database {
 
   /** Runs `work` in the current transaction, or in a new one, which reads committed rows on every database. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const leave = this.inTransaction() ? undefined : leaveToCommit;
     return openingOurs(() =>
-      this.strapi.db.transaction(({ trx, onCommit, onRollback }) =>
-        work(new Tx(trx as Knex.Transaction, this, onCommit as Then, onRollback as Then))
-      )
+      this.strapi.db.transaction(({ trx, onCommit, onRollback }) => {
+        const knex = trx as Knex.Transaction;
+        return work(new Tx(knex, this, onCommit as Then, onRollback as Then, leave?.(knex)));
+      })
     ) as Promise<T>;
   }
 

@@ -15,6 +15,8 @@ interface Transaction {
   fault: unknown;
   /** The driver's, once a statement has run on it. */
   connection?: unknown;
+  /** Statements that were sent and not waited for. */
+  left?: Promise<unknown>;
   /** It went back to a savepoint, perhaps one of the site's own, which knows no turns. */
   wentBack?: boolean;
   /** True if it was committed; resolves once it has ended. */
@@ -126,6 +128,30 @@ export const withConnection = <T>(executor: Knex, work: OnConnection<T>) => {
   return own === undefined ? withPooled(pool, work) : work(own, pool);
 };
 
+interface Pipelining {
+  pipeline?: boolean;
+  once(event: 'drain', listener: () => void): void;
+}
+
+/** Newer drivers of PostgreSQL can send statements before the ones before them are answered: now until all are. */
+const sendAhead = (connection: Pipelining): void => {
+  if (connection.pipeline !== false) return;
+  connection.pipeline = true;
+  connection.once('drain', () => (connection.pipeline = false));
+};
+
+/** Has a transaction's commit wait for statements, with which it then shares the way to the server and back. */
+export const leaveToCommit = (executor: object) => {
+  const transaction = transactions.get(executor);
+  return (
+    transaction &&
+    ((answer: Promise<unknown>): void => {
+      transaction.left = Promise.all([transaction.left, answer]);
+      transaction.left.catch(() => {}); // Thrown by the commit.
+    })
+  );
+};
+
 /**
  * Watches a transaction's statements for false commits: knex resolves a refused COMMIT, PostgreSQL answers COMMIT of a
  * failed transaction with ROLLBACK, and MySQL runs on without a transaction after a deadlock.
@@ -156,7 +182,10 @@ const watch = (
     if (transaction.lost && !/^ROLLBACK;?$/i.test(sql)) throw transaction.lost;
     try {
       const sent = isMysql ? asNewest(transaction, statement) : statement;
+      const left = sql === 'COMMIT;' ? transaction.left : undefined;
+      if (left) sendAhead(connection as Pipelining);
       const answer = await query(connection, sent);
+      if (left) await left;
       const { command } = (answer?.response ?? {}) as { command?: unknown };
       if (sql === 'COMMIT;' && command === 'ROLLBACK') {
         throw new LostTransactionError(transaction.fault);

@@ -278,13 +278,14 @@ const leaseNew = (
 /**
  * Queues deliveries in this transaction; a shared message is stored with the first of them.
  * @param isByHand a user waits for their attempts
+ * @param isLast nothing else is done in this part; then ids may come with the commit
  * @returns row ids by the ids that receivers know
  */
 export const queueDeliveries = async (
   store: DeliveryStore,
   tx: Tx,
   deliveries: readonly NewDelivery[],
-  isByHand = false
+  { isByHand = false, isLast = false } = {}
 ): Promise<Map<string, number>> => {
   const shared = deliveries.flatMap(({ body }) => (typeof body === 'string' ? [] : body));
   if (shared.length > 0) await insertMessages(tx, shared);
@@ -295,8 +296,10 @@ export const queueDeliveries = async (
     if (some.length === 0) continue;
     const place = leased ? 'leased' : isByHand ? 'byHand' : 'free';
     const rows = some.map((one) => newRow(tx, one));
-    const made = await tx.insertForIds(DELIVERIES_TABLE, rows, PLACES[place]);
-    made.forEach((id, key) => ids.set(key, id));
+    const keep = (made: ReadonlyMap<string, number>) => made.forEach((id, key) => ids.set(key, id));
+    const { leave } = isLast && !some.some(({ isOrdered }) => isOrdered) ? tx : {};
+    const left = leave && ((made: Promise<ReadonlyMap<string, number>>) => leave(made.then(keep)));
+    keep(await tx.insertForIds(DELIVERIES_TABLE, rows, PLACES[place], left));
   }
   const ordered = deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
     if (!isOrdered || !subject) return [];
@@ -397,10 +400,14 @@ export class Publisher {
     /** The batch that is written while the next one is frozen, but where handlers run: they may go back to a savepoint. */
     const isHandled = hasHandlers(app);
     let writing: Promise<void> | null = null;
-    const write = async (deliveries: NewDelivery[], kept: readonly JournalEntry[]) => {
+    const write = async (
+      deliveries: NewDelivery[],
+      kept: readonly JournalEntry[],
+      isLast = false
+    ) => {
       // Earlier ones of this write go first.
       for (const one of deliveries) one.isFree &&= !waiting.has(one.webhook);
-      if (deliveries.length > 0) await queueDeliveries(store, tx, deliveries);
+      if (deliveries.length > 0) await queueDeliveries(store, tx, deliveries, { isLast });
       for (const { isLeased, webhook } of deliveries) if (!isLeased) waiting.add(webhook);
       if (kept.length > 0) await insertEntries(tx, kept);
       if (debug) said.push(...deliveries.map(queuedLine));
@@ -482,7 +489,7 @@ export class Publisher {
       if (slice.isOver()) await slice.next();
     }
     if (writing) await writing;
-    await write(work, entries);
+    await write(work, entries, entries.length === 0);
     queued += work.length;
     // Deliveries that are rolled back were never queued.
     if (debug) tx.onCommit(() => said.forEach((line) => debug(line)));

@@ -160,7 +160,7 @@ export const postgres: Dialect = {
     await runPrepared(executor, await insertOf(executor, target, rows));
   },
 
-  async insertForIds(executor, target, rows, followUp) {
+  async insertForIds(executor, target, rows, followUp, leave) {
     const { sql, bindings } = await insertOf(executor, target, rows);
     // As few columns and parts as possible: planning such a statement takes longer than running it.
     const returned = followUp?.of ?? 'id, document_id';
@@ -172,11 +172,17 @@ export const postgres: Dialect = {
         : `, followed AS (${following}) SELECT id, document_id FROM made`;
     const whole = `WITH made AS (${sql} RETURNING ${returned}) ${end}`;
     const statement = { sql: whole, bindings, isKept: rows.length === 1 };
-    const made = rowsOf<MadeRow>(await runPrepared(executor, statement));
-    return made.map(({ id, document_id: key = String(rows[0]?.document_id) }) => ({
-      id,
-      document_id: key,
-    }));
+    const madeOf = (answer: unknown): MadeRow[] =>
+      rowsOf<MadeRow>(answer).map(({ id, document_id: key = String(rows[0]?.document_id) }) => ({
+        id,
+        document_id: key,
+      }));
+    const answer = await runPrepared(
+      executor,
+      statement,
+      leave && ((sent) => leave(sent.then(madeOf)))
+    );
+    return answer === undefined ? [] : madeOf(answer);
   },
 
   async updateRows(trx, table, rows) {

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { type Executor, padded, type Statement } from '../connection';
+import { type Executor, type Leave, padded, type Statement } from '../connection';
 
 export type SqlValue = string | number | boolean | null;
 
@@ -49,12 +49,13 @@ export interface Dialect {
   /** Inserts rows, at most one statement's worth. Use a transaction: rows before a refused one may remain. */
   insert(executor: Executor, target: InsertTarget, rows: readonly InsertedRow[]): Promise<void>;
 
-  /** As `insert`, of rows with document ids, and with the rows that follow them. */
+  /** As `insert`, of rows with document ids, and with the rows that follow them; none are returned if left. */
   insertForIds(
     executor: Executor,
     target: InsertTarget,
     rows: readonly InsertedRow[],
-    followUp?: FollowUp
+    followUp?: FollowUp,
+    leave?: Leave<readonly MadeRow[]>
   ): Promise<MadeRow[]>;
 
   /** Writes rows of like columns, those with an owner while it holds them. @returns their ids */

@@ -186,7 +186,7 @@ export const testNow = async (
     isTest: true,
   };
   debugLog(app.strapi)?.(queuedLine(test));
-  const ids = await app.db.retrying((tx) => queueDeliveries(store, tx, [test], true));
+  const ids = await app.db.retrying((tx) => queueDeliveries(store, tx, [test], { isByHand: true }));
   const id = ids.get(deliveryId) as number;
   const refused = await waitForAttempt(app, id);
   if (refused) return refused;
