@@ -18,7 +18,7 @@ import {
   writtenRows,
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { inTurn, openingFresh, readNewest } from '../database/transactions';
+import { inTurn, runningCall, readNewest } from '../database/transactions';
 import type { Tx } from '../database/db';
 import { isRecord, logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';
@@ -550,7 +550,7 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     return inTurn(app.strapi, () => {
       if (!compound) {
         subscribersOf(app).prefetch(events);
-        return openingFresh(app.strapi, run);
+        return runningCall(app.strapi, run);
       }
       return inUnitOfWork(app, events, async (write) => {
         await trackNamedDocument(write, sources, call);

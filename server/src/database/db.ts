@@ -28,7 +28,7 @@ import {
 import { sqlite } from './dialects/sqlite';
 import { dropStatement, isDatabaseError } from '../runtime/text';
 import { isDuplicate, withTransientRetry } from './retry';
-import { currentTurn, inTurn, leaveToCommit, openingOurs } from './transactions';
+import { currentTurn, inTurn, leavingToCommit, openingOurs } from './transactions';
 
 const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 
@@ -272,11 +272,13 @@ export class Database {
 
   /** Runs `work` in the current transaction, or in a new one, which reads committed rows on every database. */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    const leave = this.inTransaction() ? undefined : leaveToCommit;
+    const isPart = this.inTransaction();
     return openingOurs(() =>
       this.strapi.db.transaction(({ trx, onCommit, onRollback }) => {
         const knex = trx as Knex.Transaction;
-        return work(new Tx(knex, this, onCommit as Then, onRollback as Then, leave?.(knex)));
+        return work(
+          new Tx(knex, this, onCommit as Then, onRollback as Then, leavingToCommit(knex, isPart))
+        );
       })
     ) as Promise<T>;
   }

@@ -9,6 +9,8 @@ interface Transaction {
   readonly isFresh: boolean;
   /** The plugin opened it: without the plugin, its statements would have none. */
   readonly isOurs: boolean;
+  /** The host opened it for a call that the plugin wraps: nothing but its own statements follow those of a write. */
+  readonly isCalls: boolean;
   /** The database has rolled it back by itself: statements and a commit would say something else. */
   lost: Error | null;
   /** Its last error, unless it went back to before that. */
@@ -73,7 +75,7 @@ interface HostTools {
 }
 
 const turns = new AsyncLocalStorage<Turn>();
-const freshly = new AsyncLocalStorage<true>();
+const inCall = new AsyncLocalStorage<true>();
 const newest = new AsyncLocalStorage<true>();
 const transactions = new WeakMap<object, Transaction>();
 /** True while the plugin calls the host's `transaction`, which looks at it at once. */
@@ -140,16 +142,17 @@ const sendAhead = (connection: Pipelining): void => {
   connection.once('drain', () => (connection.pipeline = false));
 };
 
-/** Has a transaction's commit wait for statements, with which it then shares the way to the server and back. */
-export const leaveToCommit = (executor: object) => {
+/**
+ * Has a transaction's commit wait for statements, with which it then shares the way to the server and back.
+ * @param isPart others' statements may follow, which would get the error of one that fails
+ */
+export const leavingToCommit = (executor: object, isPart: boolean) => {
   const transaction = transactions.get(executor);
-  return (
-    transaction &&
-    ((answer: Promise<unknown>): void => {
-      transaction.left = Promise.all([transaction.left, answer]);
-      transaction.left.catch(() => {}); // Thrown by the commit.
-    })
-  );
+  if (!transaction || (isPart && !transaction.isCalls)) return undefined;
+  return (answer: Promise<unknown>): void => {
+    transaction.left = Promise.all([transaction.left, answer]);
+    transaction.left.catch(() => {}); // Thrown by the commit.
+  };
 };
 
 /**
@@ -159,7 +162,7 @@ export const leaveToCommit = (executor: object) => {
 const watch = (
   strapi: Core.Strapi,
   trx: Knex.Transaction,
-  given: Pick<Transaction, 'isFresh' | 'isOurs'>
+  given: Pick<Transaction, 'isFresh' | 'isOurs' | 'isCalls'>
 ): Transaction => {
   let settle = (_isCommitted: boolean): void => {};
   const ended = new Promise<boolean>((resolve) => (settle = resolve));
@@ -185,11 +188,11 @@ const watch = (
       const left = sql === 'COMMIT;' ? transaction.left : undefined;
       if (left) sendAhead(connection as Pipelining);
       const answer = await query(connection, sent);
-      if (left) await left;
       const { command } = (answer?.response ?? {}) as { command?: unknown };
-      if (sql === 'COMMIT;' && command === 'ROLLBACK') {
-        throw new LostTransactionError(transaction.fault);
-      }
+      const isRefused = sql === 'COMMIT;' && command === 'ROLLBACK';
+      // One that failed matters no more if it went back to before that.
+      if (left) await (isRefused ? left : left.catch(() => {}));
+      if (isRefused) throw new LostTransactionError(transaction.fault);
       if (GOES_BACK.test(sql)) transaction.fault = null;
       return answer;
     } catch (error) {
@@ -373,8 +376,9 @@ export const watchTransactions = (strapi: Core.Strapi): void => {
       const tools = parts.get(currentTurn(strapi)?.transaction as Transaction);
       return work && tools ? work(tools) : open.call(db, work);
     }
-    const isFresh = db.dialect.client === 'mysql' && (isOurs || freshly.getStore() === true);
-    const given = { isFresh, isOurs };
+    const isCalls = inCall.getStore() === true;
+    const isFresh = db.dialect.client === 'mysql' && (isOurs || isCalls);
+    const given = { isFresh, isOurs, isCalls };
     const host = isFresh ? fresh : db;
     if (!work) {
       const handle = (await open.call(host)) as { get(): Knex.Transaction };
@@ -409,9 +413,9 @@ export const openingOurs = <T>(open: () => T): T => {
   }
 };
 
-/** Gives transactions that the host opens in `work`, sooner or later, fresh reads on MySQL. */
-export const openingFresh = <T>(strapi: Core.Strapi, work: () => T): T =>
-  strapi.db.dialect.client === 'mysql' ? freshly.run(true, work) : work();
+/** Runs a call of the host's: its transaction has fresh reads on MySQL, and may leave answers on PostgreSQL. */
+export const runningCall = <T>(strapi: Core.Strapi, work: () => T): T =>
+  strapi.db.dialect.client === 'sqlite' ? work() : inCall.run(true, work);
 
 /**
  * Runs `work` so that it reads committed rows. On MySQL a transaction keeps its first snapshot even after waiting for a
