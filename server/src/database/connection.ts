@@ -107,7 +107,7 @@ export type Leave<Answer> = (answer: Promise<Answer>) => void;
 
 /**
  * Runs a statement without the query builder, which costs as much as one; asks the pool before this returns.
- * @param leave gets the answer to a kept statement; then `undefined` is returned at once
+ * @param leave gets the answer to a kept statement, in place of which one without rows is returned at once
  */
 export const runPrepared = (
   executor: Executor,
@@ -134,7 +134,7 @@ export const runPrepared = (
     );
     if (!mayKeep || !leave) return answer;
     leave(answer);
-    return undefined;
+    return { rows: [] };
   });
 };
 

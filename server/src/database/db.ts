@@ -35,6 +35,13 @@ const DIALECTS: Readonly<Record<string, Dialect>> = { sqlite, postgres, mysql };
 const ROWS_AT_ONCE = 100;
 const UPDATED_AT_ONCE = 200;
 
+interface Following {
+  /** Rows of another table. */
+  followUp?: FollowUp;
+  ids?: Map<string, number>;
+  leave?: Leave<void>;
+}
+
 /**
  * Statements on the site's pool or in one of its transactions. SQLite has one connection: a statement outside the open
  * transaction waits for it for ever, so code that may run in a transaction takes a `Db` or asks for the current one.
@@ -146,21 +153,15 @@ export class Db {
     );
   }
 
-  /**
-   * As `insert`, for hundreds of rows, with `followUp` rows of another table; returns row ids by document id.
-   * @param leave may get them later
-   */
+  /** As `insert`, for hundreds of rows; adds row ids by document id to `ids`, at the latest once `leave` may go on. */
   async insertForIds(
     tableName: string,
     rows: readonly (InsertedRow & { document_id: string })[],
-    followUp?: FollowUp,
-    leave?: Leave<ReadonlyMap<string, number>>
+    { followUp, ids = new Map(), leave }: Following = {}
   ): Promise<Map<string, number>> {
     const target = { name: tableName, schema: this.schema, columns: Object.keys(rows[0] ?? {}) };
-    const ids = new Map<string, number>();
-    const keep = (made: readonly MadeRow[]) => {
+    const keep = (made: readonly MadeRow[]): void => {
       for (const { id, document_id: key } of made) ids.set(key, Number(id));
-      return ids;
     };
     const left = leave && ((made: Promise<readonly MadeRow[]>) => leave(made.then(keep)));
     await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {

@@ -296,10 +296,8 @@ export const queueDeliveries = async (
     if (some.length === 0) continue;
     const place = leased ? 'leased' : isByHand ? 'byHand' : 'free';
     const rows = some.map((one) => newRow(tx, one));
-    const keep = (made: ReadonlyMap<string, number>) => made.forEach((id, key) => ids.set(key, id));
     const { leave } = isLast && !some.some(({ isOrdered }) => isOrdered) ? tx : {};
-    const left = leave && ((made: Promise<ReadonlyMap<string, number>>) => leave(made.then(keep)));
-    keep(await tx.insertForIds(DELIVERIES_TABLE, rows, PLACES[place], left));
+    await tx.insertForIds(DELIVERIES_TABLE, rows, { followUp: PLACES[place], ids, leave });
   }
   const ordered = deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
     if (!isOrdered || !subject) return [];

@@ -28,7 +28,7 @@ it.each([1, 2, 99, 100, 101, 250])('of %i rows on SQLite each has its own', asyn
       document_id: `document-${at}`,
       kind: `kind-${at}`,
     }));
-    const ids = await db.insertForIds('log', rows, FOLLOW_UP);
+    const ids = await db.insertForIds('log', rows, { followUp: FOLLOW_UP });
     expect([...ids.keys()]).toEqual(rows.map((row) => row.document_id));
     const log = await connection('log').whereNot({ document_id: 'earlier' }).orderBy('id');
     expect(log).toEqual(rows.map((row) => ({ id: ids.get(row.document_id), ...row })));

@@ -28,7 +28,7 @@ it('rows that follow others on MySQL are read by the key, so that no other row i
     into: 'id, group_id',
     from: 'id, webhook_id',
   };
-  const ids = await db.insertForIds('log', [{ document_id: 'a', webhook_id: 1 }], followUp);
+  const ids = await db.insertForIds('log', [{ document_id: 'a', webhook_id: 1 }], { followUp });
   expect([...ids]).toEqual([['a', 7]]);
   expect(asked.at(-1)).toMatch(
     /^INSERT INTO queue .* FROM log made FORCE INDEX \(PRIMARY\) WHERE id/s

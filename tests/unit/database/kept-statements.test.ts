@@ -31,7 +31,7 @@ const siteOn = (answering: number) => {
   } as unknown as Core.Strapi).pool;
   const followUp = { name: 'queue', of: 'id, document_id', into: 'id', from: 'id' };
   return {
-    insert: () => db.insertForIds('log', [{ document_id: 'a' }], followUp),
+    insert: () => db.insertForIds('log', [{ document_id: 'a' }], { followUp }),
     failWith: (given: Error) => (error = given),
     names: () => sent.filter(({ sql }) => /INSERT/.test(sql)).map((one) => one.options?.name),
     questions: () => sent.filter(({ sql }) => sql.includes('pg_backend_pid')).length,

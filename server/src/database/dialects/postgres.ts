@@ -172,17 +172,11 @@ export const postgres: Dialect = {
         : `, followed AS (${following}) SELECT id, document_id FROM made`;
     const whole = `WITH made AS (${sql} RETURNING ${returned}) ${end}`;
     const statement = { sql: whole, bindings, isKept: rows.length === 1 };
+    const [{ document_id: only } = {}] = rows;
     const madeOf = (answer: unknown): MadeRow[] =>
-      rowsOf<MadeRow>(answer).map(({ id, document_id: key = String(rows[0]?.document_id) }) => ({
-        id,
-        document_id: key,
-      }));
-    const answer = await runPrepared(
-      executor,
-      statement,
-      leave && ((sent) => leave(sent.then(madeOf)))
-    );
-    return answer === undefined ? [] : madeOf(answer);
+      rowsOf<Pick<MadeRow, 'id'>>(answer).map((made) => ({ document_id: String(only), ...made }));
+    const left = leave && ((answer: Promise<unknown>) => leave(answer.then(madeOf)));
+    return madeOf(await runPrepared(executor, statement, left));
   },
 
   async updateRows(trx, table, rows) {
