@@ -55,13 +55,11 @@ export const hostPermissions = <Action>({ strapi }: App): HostPermissions<Action
   strapi.service('admin::permission') as unknown as HostPermissions<Action>;
 
 /** The actions that mean something on this site. */
-export const offeredActions = (app: App): AdminAction[] => {
-  const { features } = app.options;
-  return ADMIN_ACTIONS.filter((action) => {
+export const offeredActions = (app: App): AdminAction[] =>
+  ADMIN_ACTIONS.filter((action) => {
     const feature = featureOfAction(action);
-    return feature === undefined || features[feature];
+    return feature === undefined || app.options.features[feature];
   });
-};
 
 /** Makes the plugin's actions known to the host's roles. The host gives each of them to super admins. */
 export const registerAdminActions = async (app: App): Promise<void> => {

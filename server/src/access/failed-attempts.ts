@@ -23,8 +23,7 @@ export class FailedAttempts {
   async charge({ client, socket, proxiesCounted }: ClientAddress): Promise<number | null> {
     const waits = [await this.secondsLeft(`client ${client}`, SHARED_BY)];
     if (socket !== null) {
-      const cost = proxiesCounted ? 1 : SHARED_BY;
-      waits.push(await this.secondsLeft(`socket ${socket}`, cost));
+      waits.push(await this.secondsLeft(`socket ${socket}`, proxiesCounted ? 1 : SHARED_BY));
     }
     const refused = waits.filter((wait) => wait !== null);
     return refused.length > 0 ? Math.max(...refused) : null;

@@ -301,8 +301,7 @@ export const keepDerivedColumns = (app: App): void => {
   const onUpdate = (event: DataEvent) => completeChanged(app, event);
   const onUpdated = (event: DataEvent) => renameWritten(app, event);
   const listeners = { beforeCreate: completeNew, beforeUpdate: onUpdate, afterUpdate: onUpdated };
-  const types = [...Object.keys(DERIVED_DATES), TAG];
-  listenToWrites(app.strapi, types, ofOneOrMany(listeners));
+  listenToWrites(app.strapi, [...Object.keys(DERIVED_DATES), TAG], ofOneOrMany(listeners));
 };
 
 const TABLE = 'switchboard_email_locks';

@@ -175,8 +175,7 @@ const checkRights = (
   const { getNestedFields } = app.strapi.service('admin::content-type') as unknown as {
     getNestedFields(model: object, options: object): string[];
   };
-  const { components } = app.strapi;
-  const nested = getNestedFields(app.strapi.getModel(uid), { components });
+  const nested = getNestedFields(app.strapi.getModel(uid), { components: app.strapi.components });
   const fieldsOf = (name: string): string[] => {
     const within = nested.filter((one) => one.startsWith(`${name}.`));
     return within.length > 0 ? within : [name];
@@ -210,8 +209,7 @@ const mergeContacts = async (app: App, ctx: Context, { keep, remove, seen }: Mer
   const populate = await judgedRelations(app, ctx, uid, ['update', 'delete']);
   const email = columnOf(app, watched, 'email')?.attribute;
   const where = { documentId: { $in: [keep, remove] } };
-  const select = ['id', email ?? 'id'];
-  const known = await selectRows<Entry>(app, uid, { select, where });
+  const known = await selectRows<Entry>(app, uid, { select: ['id', email ?? 'id'], where });
   const pinned = { id: { $in: known.map((row) => row.id) } };
   const query = app.strapi.db.query(uid);
   const emails = known.map((row) => String(row[email ?? ''] ?? ''));

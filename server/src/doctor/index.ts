@@ -119,13 +119,9 @@ const ask = async (
 };
 
 /** Asks a Redis for its eviction policy; its settings are as for `ask`. */
-export const askRedis = (
-  settings: unknown,
-  load: () => RedisConstructor = loadClient
-): Promise<CheckResult> =>
+export const askRedis = (settings: unknown, load: () => RedisConstructor = loadClient) =>
   ask(settings, load, async (client) => {
-    const info = await client.info('memory');
-    const policy = /^maxmemory_policy:(\S+)/m.exec(info)?.[1] ?? 'not told';
+    const policy = /^maxmemory_policy:(\S+)/m.exec(await client.info('memory'))?.[1] ?? 'not told';
     return warnIf(`Redis answers; its eviction policy is ${policy}`, [
       policy !== 'noeviction',
       'set maxmemory-policy to noeviction, so that Redis throws no ticket away when its memory is full',

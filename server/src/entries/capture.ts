@@ -122,8 +122,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
   /** Notes documents as they are now, before the write; the first note of a document stays. */
   async trackDocuments(type: EntryType, documentIds: readonly string[]): Promise<void> {
     const documents = this.changesOf(type);
-    const unread = documentIds.filter((id) => !documents.has(id));
-    for (const ids of inChunks(unread)) {
+    for (const ids of inChunks(documentIds.filter((id) => !documents.has(id)))) {
       const versions = await readVersions(this.app, type, ids, true);
       for (const id of ids) {
         const before = versions.get(id) ?? [];
@@ -199,8 +198,7 @@ class EntryWrite extends UnitOfWork<EntryType, TrackedDocument> {
       where: { documentId: { $in: gone.map(([id]) => id) }, publishedAt: null },
     });
     for (const row of (await query.execute()) as Row[]) {
-      const known = locales.get(row.documentId);
-      locales.set(row.documentId, new Set(known).add(localeOf(type, row)));
+      locales.set(row.documentId, new Set(locales.get(row.documentId)).add(localeOf(type, row)));
     }
     return locales;
   }

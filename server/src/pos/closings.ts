@@ -168,10 +168,9 @@ const accept = async (
   const { connection, record, receivedAtMs } = submission;
   const place = { connection: Number(connection.id), mode: connection.mode };
   const compared = await compareWithRecords(tx, record, place, connections);
-  const { state } = compared;
   await tx
     .table(POS_EVENTS_TABLE)
-    .insert({ ...rowOf(submission), state, processed_at: receivedAtMs });
+    .insert({ ...rowOf(submission), state: compared.state, processed_at: receivedAtMs });
   const stored = (await findStored(tx, [submission])).get(submission.key);
   if (!stored) throw new Error('An accepted closing is not in its transaction.');
   const eventId = Number(stored.id);

@@ -113,10 +113,9 @@ export type ItemOrigins = Awaited<ReturnType<typeof loadItemOrigins>>;
 export const digestsOfMappings = async (db: Db, names: readonly ItemName[]): Promise<string[]> => {
   const skus = names.flatMap(({ sku }) => (sku === null ? [] : [skuDigest(sku)]));
   if (skus.length === 0) return [];
-  const items = db.table(ITEMS_TABLE).select('id').whereIn('sku_digest', skus);
   return db
     .table(POS_MAPPINGS_TABLE)
-    .whereIn('item_id', items)
+    .whereIn('item_id', db.table(ITEMS_TABLE).select('id').whereIn('sku_digest', skus))
     .whereNotNull('active_digest')
     .pluck('active_digest');
 };

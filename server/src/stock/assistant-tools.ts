@@ -40,12 +40,10 @@ export const offerStockTools = (app: App): void => {
       const levels = new LevelsService(app);
       const { data } = await levels.list({ sku, location, page: 1, per_page: LEVELS });
       if (data.length === 0) throw new errors.NotFoundError('Nothing is known of this item there.');
+      const latest = { page: 1, per_page: MOVEMENTS };
       const explained = [];
       for (const level of data) {
-        const { data: movements, meta } = await levels.movements(level.id, {
-          page: 1,
-          per_page: MOVEMENTS,
-        });
+        const { data: movements, meta } = await levels.movements(level.id, latest);
         explained.push({
           sku: level.sku,
           location: level.location.code,

@@ -84,8 +84,7 @@ const countedLine = (
   { quantity, effect, reason }: Pick<LineRow, 'quantity' | 'effect' | 'reason'>,
   after: number
 ): StocktakeLine => {
-  const before = after - Number(effect);
-  return { item, counted: Number(quantity), before, after, reason };
+  return { item, counted: Number(quantity), before: after - Number(effect), after, reason };
 };
 
 type NewDocument = Pick<DocumentRow, 'at' | 'location_id' | 'made_by'> &

@@ -160,9 +160,7 @@ export const gridQuery = searchQuery.extend({
   negative: flag.optional(),
 });
 
-export const itemsQuery = searchQuery.extend({
-  archived: flag.default(false),
-});
+export const itemsQuery = searchQuery.extend({ archived: flag.default(false) });
 
 export const levelsQuery = z.object({
   ...pageQuery,

@@ -32,11 +32,7 @@ export const newItem = ({
 };
 
 /** The item, archived or not, with an id or SKU; throws ValidationError (400) naming the field if none has it. */
-export const itemFromInput = async (
-  db: Db,
-  named: number | string,
-  field: string
-): Promise<ItemRow> => {
+export const itemFromInput = async (db: Db, named: number | string, field: string) => {
   const where = typeof named === 'number' ? { id: named } : { sku_digest: skuDigest(named) };
   const row = (await db.table(ITEMS_TABLE).where(where).first()) as ItemRow | undefined;
   if (!row)

@@ -462,8 +462,7 @@ export const undoCounts = async (tx: Tx, app: App, counts: readonly CountToUndo[
   const ledger = new Ledger(app, tx);
   await ledger.lock(counts);
   const changes = await ledger.flush();
-  const levels = await lockLevels(tx, counts);
-  for (const [key, level] of levels) {
+  for (const [key, level] of await lockLevels(tx, counts)) {
     const own = counts.filter((one) => placeKey(one) === key);
     if (own.length > 0) changes.push(...(await undoOnLevel(tx, level, own)));
   }

@@ -94,8 +94,7 @@ export class LevelsService {
 
   /** The level of an item at a location, by id or code; at the default one if it is left out. */
   async at(itemId: number, wanted: number | string | undefined): Promise<Level> {
-    const db = await this.app.db.current();
-    const location = await locationFromInput(db, wanted, 'location');
+    const location = await locationFromInput(await this.app.db.current(), wanted, 'location');
     return this.one({ 'l.item_id': itemId, 'l.location_id': Number(location.id) });
   }
 
@@ -110,8 +109,7 @@ export class LevelsService {
   adjust(itemId: number, input: Adjust, madeBy: string | null): Promise<void> {
     return this.app.db.retrying(async (tx) => {
       const ledger = new Ledger(this.app, tx);
-      const change = await changeOfOne(tx, itemId, input);
-      await adjustIn(ledger, change, input.occurred_at, madeBy);
+      await adjustIn(ledger, await changeOfOne(tx, itemId, input), input.occurred_at, madeBy);
       await writeAndPublish(tx, this.app, ledger);
     });
   }

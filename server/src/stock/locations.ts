@@ -41,10 +41,7 @@ export const locationSummary = (id: number, row: LocationRow | undefined): Locat
 });
 
 /** The location that a client names by id or by code, or the default one; undefined: none such. */
-export const locationNamed = async (
-  db: Db,
-  named: number | string | undefined
-): Promise<LocationRow | undefined> => {
+export const locationNamed = async (db: Db, named: number | string | undefined) => {
   if (named === undefined) return defaultLocation(db);
   const find = async (where: Partial<LocationRow>): Promise<LocationRow | undefined> =>
     (await db.table(LOCATIONS_TABLE).where(where).first()) as LocationRow | undefined;

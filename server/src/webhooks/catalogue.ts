@@ -87,9 +87,8 @@ export const declarations = (app: App): Promise<EventMap> =>
 
 /** Every event that is declared, whether its module is on or not. */
 export const declaredEvents = async (app: App): Promise<EventMap> => {
-  const map = await declarations(app);
   return Object.fromEntries(
-    Object.entries(map).filter(
+    Object.entries(await declarations(app)).filter(
       ([name, declared]) => isEventName(name) && typeof declared === 'object' && declared !== null
     )
   );
@@ -98,11 +97,7 @@ export const declaredEvents = async (app: App): Promise<EventMap> => {
 const isModuleId = (id: string): id is ModuleId => (MODULE_IDS as readonly string[]).includes(id);
 
 /** The module that keeps an event from being sent while these are on; null: none, or an unknown one. */
-export const moduleOff = (
-  declared: EventMap,
-  event: string,
-  enabled: ReadonlySet<ModuleId>
-): ModuleId | null => {
+export const moduleOff = (declared: EventMap, event: string, enabled: ReadonlySet<ModuleId>) => {
   const module = Object.hasOwn(declared, event) ? declared[event]?.module : undefined;
   return module === undefined || !isModuleId(module) || enabled.has(module) ? null : module;
 };

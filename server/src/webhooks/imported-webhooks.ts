@@ -56,8 +56,7 @@ const settle = async (app: App, rows: readonly WebhookRow[]): Promise<void> => {
 
 const settleAll = async (app: App): Promise<void> => {
   for (;;) {
-    const db = await app.db.current();
-    const rows = (await arrived(db)
+    const rows = (await arrived(await app.db.current())
       .select('*')
       .orderBy('id')
       .limit(WEBHOOKS_AT_ONCE)) as WebhookRow[];

@@ -14,11 +14,7 @@ import type { App } from '../app';
 const UNPARKED_AT_ONCE = 500;
 
 /** Which module keeps an event from being sent; the one of all events is Webhooks itself. */
-export const moduleHolding = async (
-  app: App,
-  event: string,
-  enabled: ReadonlySet<ModuleId>
-): Promise<ModuleId | null> => {
+export const moduleHolding = async (app: App, event: string, enabled: ReadonlySet<ModuleId>) => {
   if (enabled.size === MODULE_IDS.length) return null;
   if (!enabled.has('webhooks')) return 'webhooks';
   return moduleOff(await declarations(app), event, enabled);
@@ -77,8 +73,7 @@ export class HeldBack {
     await getDeliveryChanges(this.app).park(leases);
     // Switched on before they were parked: the wake-up has missed them.
     const enabled = await this.lookAtSwitches();
-    const events = new Set(leases.map(({ delivery }) => delivery.event));
-    for (const event of events)
+    for (const event of new Set(leases.map(({ delivery }) => delivery.event)))
       if (!(await moduleHolding(this.app, event, enabled))) this.release();
   }
 

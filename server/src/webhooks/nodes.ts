@@ -215,10 +215,7 @@ export const addressFacts = (app: App): AddressFacts => app.part(followed).value
 const hookOf = (app: App) => app.hooks.get('service_crm_webhook_allow_local');
 
 /** True if private addresses are open now, by the facts of the process and what handlers say. */
-export const isLocalAllowed = async (
-  app: App,
-  { open }: Pick<AddressFacts, 'open'>
-): Promise<boolean> => {
+export const isLocalAllowed = async (app: App, { open }: Pick<AddressFacts, 'open'>) => {
   const hook = hookOf(app);
   return hook.getHandlers().length === 0 ? open : (await hook.call(open)) === true;
 };

@@ -51,11 +51,7 @@ const epoch = (value: Date | number | null | undefined): number | null =>
   value instanceof Date ? value.getTime() : (value ?? null);
 
 /** A site whose own contacts keep no status, or other ones, keeps them as they are. */
-export const setContactStatus = async (
-  app: App,
-  contact: Payload,
-  status: string
-): Promise<Payload> => {
+export const setContactStatus = async (app: App, contact: Payload, status: string) => {
   const kept = keptInput(app, getSource(app, 'contact'), { status });
   if (kept.status === undefined || contact.status === status) return contact;
   try {

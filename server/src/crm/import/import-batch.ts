@@ -145,11 +145,7 @@ interface Update {
 }
 
 /** Links contacts in the relations' own tables: `connect` renumbers all contacts of a tag each time. */
-const link = async (
-  write: CrmWrite,
-  updates: readonly Update[],
-  targets: Targets
-): Promise<void> => {
+const link = async (write: CrmWrite, updates: readonly Update[], targets: Targets) => {
   const { app } = write;
   const db = await app.db.current();
   const { attributes } = app.strapi.db.metadata.get(CONTACT);
@@ -286,8 +282,7 @@ export class ContactBatch {
   ) {}
 
   async import(rows: readonly ImportRow[]): Promise<BatchResult> {
-    const prepared = await this.prepareTags(rows);
-    for (const round of roundsOf(prepared)) await this.importRound(round);
+    for (const round of roundsOf(await this.prepareTags(rows))) await this.importRound(round);
     return this.result;
   }
 

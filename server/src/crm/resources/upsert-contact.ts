@@ -121,8 +121,7 @@ export const upsertContact = (
       const given = Object.entries(all).filter(([, value]) => value !== null);
       const found = await findOrCreate(app, input.email, Object.fromEntries(given));
       if (found.created) return { ...found, changed: false };
-      const known = keptInput(app, source, forKnown(found.contact));
-      const changes = differences(found.contact, known);
+      const changes = differences(found.contact, keptInput(app, source, forKnown(found.contact)));
       if (Object.keys(changes).length === 0) return { ...found, changed: false };
       const contact = await crmRecords(app, 'contact').update(found.contact.id, changes);
       return { contact, created: false, changed: true };

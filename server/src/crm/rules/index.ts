@@ -225,8 +225,7 @@ const taskRules: KindRules = {
     if (!task) return [];
     const events: CrmEvent[] = change.before ? [] : [{ event: 'task.created', data: task }];
     if (statusReached(change) === 'done') {
-      const data = { ...task, outcome: task.outcome ?? null };
-      events.push({ event: 'task.completed', data });
+      events.push({ event: 'task.completed', data: { ...task, outcome: task.outcome ?? null } });
     }
     return events;
   },

@@ -201,8 +201,7 @@ export class ConnectionsService {
   async revoke(id: number): Promise<Connection> {
     const db = await this.app.db.current();
     const { revoked_at: before } = await find(db, id);
-    const row = await this.change(id, { revoked_at: before ?? Date.now() });
-    return this.shaped(db, row);
+    return this.shaped(db, await this.change(id, { revoked_at: before ?? Date.now() }));
   }
 
   private silentAt(row: ConnectionRow): number | null {

@@ -225,10 +225,7 @@ const simulatedOf = async (db: Db, row: PosEventRow): Promise<SimulatedMovement[
   }));
 };
 
-const filtered = (
-  db: Db,
-  filter: Omit<PosEventsQuery, 'page' | 'per_page' | 'view'>
-): Knex.QueryBuilder => {
+const filtered = (db: Db, filter: Omit<PosEventsQuery, 'page' | 'per_page' | 'view'>) => {
   const { state, kind, connection, external_id: externalId } = filter;
   const query = db.table(POS_EVENTS_TABLE);
   if (state !== undefined) query.whereIn('state', state);
@@ -296,9 +293,8 @@ export class PosEventsService {
     const closing = (await closingsOf(db, idsOf([row], 'closing'))).get(id);
     const customerError = (await customerErrors(db, [id])).get(id);
     const { graceMs } = timesOf(this.app);
-    const facts = { graceMs, closing: closing?.summary, customerError };
     return {
-      ...toPosEvent(row, facts),
+      ...toPosEvent(row, { graceMs, closing: closing?.summary, customerError }),
       body: row.body,
       movements: await movementsOfEvent(db, id),
       simulated: await simulatedOf(db, row),

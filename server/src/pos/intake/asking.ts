@@ -168,11 +168,7 @@ const movementsOf = async (
 };
 
 /** JSON text of the states of records, in request order; built one by one so as not to block the event loop. */
-export const statusText = async (
-  app: App,
-  connection: ConnectionRow,
-  ids: readonly string[]
-): Promise<string> => {
+export const statusText = async (app: App, connection: ConnectionRow, ids: readonly string[]) => {
   const db = await app.db.current();
   const rules = rulesOf(connection);
   const rows = (await db

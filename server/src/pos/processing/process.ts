@@ -296,8 +296,7 @@ export const applyBatch = async (app: App, claimed: readonly LeasedRecord[]): Pr
   );
   if (!batch.some((work) => work.mapped.length > 0 || unknownLines(work).length > 0)) return;
   // If it fails, the records stay applied. `wakeKnown` comes again by the clock.
-  const looked = app.db.retrying((tx) => lookAgain(tx, app, batch));
-  await looked.catch(logFailure(app, NOT_CHECKED));
+  await app.db.retrying((tx) => lookAgain(tx, app, batch)).catch(logFailure(app, NOT_CHECKED));
 };
 
 /** Pauses after each failed attempt of a record; after the last it is `failed` and waits for its owner. */

@@ -259,11 +259,7 @@ export const resolve = async (
 const isStandIn = (item: number | null | undefined): boolean => (item ?? 0) < 0;
 
 /** Trials that were processed before: their products may have become items, and say what they have. */
-export const resolveStandIns = async (
-  tx: Tx,
-  app: App,
-  works: readonly ProcessingContext[]
-): Promise<Products> => {
+export const resolveStandIns = async (tx: Tx, app: App, works: readonly ProcessingContext[]) => {
   const names = works.flatMap(({ record, items }) =>
     linesOf(record).filter((_name, line) => isStandIn(items[line]))
   );
@@ -372,11 +368,7 @@ interface Posted {
 }
 
 /** Appends to the ledger what it lacks of the batch and of its refund groups. @returns what changed on the shelves */
-export const post = async (
-  tx: Tx,
-  app: App,
-  { batch, refunds, products, preview }: Posted
-): Promise<LevelChange[]> => {
+export const post = async (tx: Tx, app: App, { batch, refunds, products, preview }: Posted) => {
   const changes: LevelChange[] = [];
   const stocktakes = preview ? [] : batch.filter(isStocktake);
   if (stocktakes.length > 0) {

@@ -66,8 +66,7 @@ function* envelopeSteps(route: 'batch' | 'validate', bytes: Uint8Array): Steps<R
   if (!body.text.startsWith('{')) return refuse('body', 'must be a JSON object');
   const { parts: members } = body;
   const keys = keysOf(members);
-  const fault = faultOf(route, keys) ?? refuseOtherRoute(route, keys);
-  return fault ?? { ok: true, value: members };
+  return faultOf(route, keys) ?? refuseOtherRoute(route, keys) ?? { ok: true, value: members };
 }
 
 const memberOf = (members: readonly JsonPart[], wanted: string): JsonPart | undefined =>

@@ -162,10 +162,7 @@ export const shareOnTop = (left: SaleLeft, refunds: readonly RefundToShare[]): S
 };
 
 /** Shares a sale among its refunds, in any order. Without test mode refunds: they would take from a live sale. */
-export const allocateRefunds = (
-  sale: readonly SoldLine[],
-  refunds: readonly RefundToShare[]
-): Shared => {
+export const allocateRefunds = (sale: readonly SoldLine[], refunds: readonly RefundToShare[]) => {
   const result = shareOnTop(wholeSale(sale), refunds);
   // In their order, each is the last so far.
   if (!result) throw new Error('A refund of a whole sale has no other refund to displace.');

@@ -38,10 +38,7 @@ const removeMiddle = async (db: Db, deliveries: readonly number[]): Promise<void
 };
 
 /** Appends the attempts of outcomes, in the transaction that settles their deliveries. */
-export const appendAttempts = async (
-  db: Db,
-  outcomes: readonly DeliveryOutcome[]
-): Promise<void> => {
+export const appendAttempts = async (db: Db, outcomes: readonly DeliveryOutcome[]) => {
   if (outcomes.length === 0) return;
   await db.insert(ATTEMPTS_TABLE, outcomes.map(columnsOf));
   // Pauses of its receiver and sends by hand do not count as `tries`.

@@ -156,10 +156,8 @@ export const allowance = (ratePerSecond: number, freeAt: number, now: number) =>
 };
 
 /** When the next attempt may start after a number of attempts. */
-export const freeAfter = (
-  { from, interval }: ReturnType<typeof allowance>,
-  attempts: number
-): number => Math.round(from + attempts * interval);
+export const freeAfter = ({ from, interval }: ReturnType<typeof allowance>, attempts: number) =>
+  Math.round(from + attempts * interval);
 
 /** The time from which a rate allows more; now if the next claim corrects it. */
 const freeFrom = (
@@ -205,10 +203,7 @@ export const orderingKeys = (db: Db): Knex.QueryBuilder => {
 };
 
 /** The keys of deliveries that were queued without. */
-export const orderingKeysOf = async (
-  tx: Tx,
-  ids: readonly number[]
-): Promise<Map<number, string>> => {
+export const orderingKeysOf = async (tx: Tx, ids: readonly number[]) => {
   const found = (await orderingKeys(tx).whereIn('id', [...ids])) as {
     id: number | string;
     ordering_key: string;

@@ -465,11 +465,7 @@ const releaseMessages = async (db: Db, ids: readonly number[]): Promise<void> =>
 };
 
 /** Removes deliveries, then their attempts and messages; `isKept` keeps queued ones. Returns how many deliveries. */
-const remove = (
-  app: App,
-  ids: readonly number[],
-  isKept: (place: FoundRow) => boolean
-): Promise<number> =>
+const remove = (app: App, ids: readonly number[], isKept: (place: FoundRow) => boolean) =>
   app.db.retrying(async (tx) => {
     const store = getDeliveryStore(app);
     const places = await store.queue.lock(tx, ids);

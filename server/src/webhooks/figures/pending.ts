@@ -98,8 +98,7 @@ export const countPending = async (app: App, webhooks: readonly number[] | 'all'
   const slice = new TimeSlice();
   for (let at = 0; at < found.length; at += atOnce) {
     if (slice.isOver()) await slice.next();
-    const part = found.slice(at, at + atOnce);
-    for (const row of await countOldest(db, part, limit)) {
+    for (const row of await countOldest(db, found.slice(at, at + atOnce), limit)) {
       const id = Number(row.webhook_id);
       const pending = counts.get(id) ?? {
         waiting: 0,

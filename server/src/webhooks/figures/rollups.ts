@@ -150,11 +150,7 @@ export const readHours = async (app: App, { since, before, webhooks, sums = SUMS
 };
 
 /** How many deliveries failed finally since the hour of this time, by webhook; those without any are left out. */
-export const countFailed = async (
-  db: Db,
-  since: number,
-  webhooks?: readonly number[]
-): Promise<Map<number, number>> => {
+export const countFailed = async (db: Db, since: number, webhooks?: readonly number[]) => {
   const query = rollups(db)
     .select('webhook_id')
     .sum({ failed: 'ended_failed' })

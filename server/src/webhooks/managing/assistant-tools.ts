@@ -186,7 +186,6 @@ export const offerWebhookTools = (app: App): void => {
       await requireOn();
       const delivery = await getDelivery(app, given);
       const webhook = await new WebhooksService(app).get(delivery.webhook_id);
-      const { health } = webhook;
       return explainOutput.parse({
         delivery: toFound(delivery, foreign),
         explanation: delivery.error === null ? null : causeText(delivery.error),
@@ -197,7 +196,7 @@ export const offerWebhookTools = (app: App): void => {
           foreign && delivery.answer
             ? foreignText(delivery.answer.body.slice(0, ANSWER_SHOWN))
             : null,
-        webhook: { ...webhook, ...health, health: health.state },
+        webhook: { ...webhook, ...webhook.health, health: webhook.health.state },
       });
     },
   });

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errors } from '@strapi/utils';
 import type {
   Delivery,
-  FailureCauses,
   FilterPreview,
   ManagedWebhook,
   TestResult,
@@ -93,10 +92,7 @@ export const readLog = readAs(deliveriesAt);
 /** As `readLog`, with what a table shows. */
 export const readLogSummary = readAs(summariesAt);
 
-export const readCauses = async (
-  app: App,
-  { by, ...query }: CausesQuery
-): Promise<FailureCauses> => {
+export const readCauses = async (app: App, { by, ...query }: CausesQuery) => {
   await endLostDeliveries(app);
   return countCauses(app, selectionOf(query), by);
 };

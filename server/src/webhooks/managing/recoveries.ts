@@ -102,7 +102,6 @@ export const previewRecovery = async (
 ): Promise<RecoveryPreview> => {
   const { made, byWebhook, oldest, sample } = await match(app, filter);
   const { token } = await insertRecovery(app, made, 'preview');
-  const db = await app.db.current();
   return {
     preview_id: token,
     matching: made.matching,
@@ -110,7 +109,7 @@ export const previewRecovery = async (
       .map(([webhook_id, count]) => ({ webhook_id, count }))
       .sort((one, other) => other.count - one.count || one.webhook_id - other.webhook_id),
     oldest_at: isoTimeOrNull(oldest),
-    sample: await deliveriesAt(db, app, sample),
+    sample: await deliveriesAt(await app.db.current(), app, sample),
   };
 };
 

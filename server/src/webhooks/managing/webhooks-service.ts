@@ -82,14 +82,12 @@ export const webhookRules = (
     const unknown = fresh.filter((name) => !Object.hasOwn(declared, name));
     const off = fresh.flatMap((name) => {
       const module = moduleOff(declared, name, enabled);
-      return module ? [{ name, module }] : [];
+      return module ? [{ name, owned: `${name} belongs to the module ${moduleName(module)}` }] : [];
     });
-    const ofModules = off.map(
-      ({ name, module }) => `${name} belongs to the module ${moduleName(module)}`
-    );
+    const owned = off.map((one) => one.owned).join(', ');
     const wrong: string[] = [];
     if (unknown.length > 0) wrong.push(`unknown event ${unknown.join(', ')}`);
-    if (off.length > 0) wrong.push(`${ofModules.join(', ')}, which is switched off`);
+    if (off.length > 0) wrong.push(`${owned}, which is switched off`);
     if (wrong.length === 0) return null;
     const code = unknown.length > 0 ? 'events_unknown' : 'events_off';
     const events = unknown.length > 0 ? unknown : off.map(({ name }) => name);

@@ -398,8 +398,7 @@ export const removeOldRecoveries = async (
   pause: () => Promise<void>
 ): Promise<void> => {
   const now = Date.now();
-  const db = await app.db.current();
-  const ids = (await recoveries(db)
+  const ids = (await recoveries(await app.db.current())
     .whereNull('due_at')
     .where((old) => {
       old

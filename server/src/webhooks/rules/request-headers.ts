@@ -23,12 +23,7 @@ export const serviceSignature = (secret: string, timestamp: number, body: string
   `sha256=${createHmac('sha256', secret).update(`${timestamp}.${body}`).digest('hex')}`;
 
 /** `webhook-signature`: `v1,`, base64 HMAC-SHA256 of `<id>.<timestamp>.<body>` by the bytes that the secret encodes. */
-export const standardSignature = (
-  secret: string,
-  id: string,
-  timestamp: number,
-  body: string
-): string => {
+export const standardSignature = (secret: string, id: string, timestamp: number, body: string) => {
   const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : secret;
   const key = Buffer.from(encoded, 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
@@ -130,10 +125,7 @@ const redactValue = (name: string, value: string): string => {
  * Request or answer headers for the log: credentials are `***`, by name or value (a `Bearer` scheme, a token in a URL).
  * @param own the names of the webhook's own headers, whose values are not shown at all
  */
-export const redactHeaders = (
-  headers: Record<string, string>,
-  own: readonly string[] = []
-): Record<string, string> => {
+export const redactHeaders = (headers: Record<string, string>, own: readonly string[] = []) => {
   const hidden = new Set(own.map((name) => name.toLowerCase()));
   const shown: Record<string, string> = {};
   for (const name of Object.keys(headers)) {
@@ -219,10 +211,7 @@ export const keptNames = (given: Readonly<Record<string, string>>): string[] =>
   Object.entries(given).flatMap(([name, value]) => (value.trim() === KEPT_VALUE ? [name] : []));
 
 /** Refuses to keep the value of a header that the webhook does not have. */
-export const judgeKept = (
-  given: Readonly<Record<string, string>>,
-  present: readonly string[]
-): Refusal | null => {
+export const judgeKept = (given: Readonly<Record<string, string>>, present: readonly string[]) => {
   const name = keptNames(given).find((one) => !has(present, one));
   if (name === undefined) return null;
   const message = `${name} is ${KEPT_VALUE}, which keeps a value that is there, and there is none`;
