@@ -8,8 +8,8 @@
 // - `name` is what `--only` matches, by its beginning; rows run in the order of files and arrays
 // - `unit` is that of value and baseline, such as `ms` or `/s`; '' for plain counts
 // - `budget` is `{ max: 1.25 }` or `{ min: 0.5 }`, of the ratio value / baseline; absent: for
-//   information; `{ max: 5, of: 'value' }` is of the value itself. `budget: (database) => …` where
-//   it is not the same on every database
+//   information; `{ max: 5, of: 'value' }` is of the value itself; `{ min: 5, of: 'value', or: 0.9 }`
+//   is met by either. `budget: (database) => …` where it is not the same on every database
 // - `run()` resolves with `{ value, baseline, ratio?, note? }`, or with `{ skip: 'why' }`;
 //   `compare()` of lib/measure.mjs interleaves the two and takes medians
 //

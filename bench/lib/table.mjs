@@ -5,7 +5,7 @@ const isMet = (budget, value, ratio) => {
   const judged = budget?.of === 'value' ? value : ratio;
   if (!budget || judged === null) return null;
   if (budget.max !== undefined) return judged <= budget.max;
-  return judged >= budget.min;
+  return judged >= budget.min || (budget.or !== undefined && ratio >= budget.or);
 };
 
 /** One line of the table: a row's result beside its budget. */
@@ -27,7 +27,8 @@ const number = (value, unit) => {
 const limit = (budget, unit) => {
   if (!budget) return '';
   const of = budget.of === 'value' ? ` ${unit}` : '';
-  return budget.max !== undefined ? `<= ${budget.max}${of}` : `>= ${budget.min}${of}`;
+  const or = budget.or === undefined ? '' : ` or ${budget.or} x`;
+  return budget.max !== undefined ? `<= ${budget.max}${of}` : `>= ${budget.min}${of}${or}`;
 };
 
 const cells = (line) => [

@@ -146,14 +146,15 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
     idle('commit-to-socket-p99', 'p99', 0.99, 5),
     {
       name: 'slow-webhook',
-      what: `deliveries of one webhook that takes ${SLOW_MS} ms, ${NODE_CONCURRENCY} at once`,
+      what: `deliveries of one webhook that takes ${SLOW_MS} ms, ${NODE_CONCURRENCY} at once; the best loop of got`,
       unit: '/s',
-      budget: { min: 1200, of: 'value' },
+      // Or as many as the machine lets a client make.
+      budget: { min: 1200, of: 'value', or: 0.95 },
       run: () =>
         inSiteWith({ webhooks: { concurrencyPerWebhook: NODE_CONCURRENCY } }, (run) =>
           withWebhooks(
             1,
-            async (webhookIds) => {
+            async (webhookIds, url) => {
               const { configure } = await receiver();
               await configure({ delayMs: SLOW_MS });
               try {
@@ -162,10 +163,15 @@ export const rows = ({ database, inSite, inSiteWith, receiver, rounds, site }) =
                   const { deliveries, drainMs } = await run('deliveries', args);
                   return (deliveries / drainMs) * 1000;
                 };
+                const loop = async (count) => {
+                  const args = { url, event: EVENT, count, concurrency: NODE_CONCURRENCY };
+                  return (count / (await run('got-loop', args))) * 1000;
+                };
                 await drain(500);
+                await loop(500);
                 return await compare(rounds, {
                   value: () => drain(QUEUED),
-                  baseline: () => (NODE_CONCURRENCY / SLOW_MS) * 1000,
+                  baseline: () => loop(QUEUED),
                 });
               } finally {
                 await configure({ delayMs: 0 });
