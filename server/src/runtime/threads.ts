@@ -38,8 +38,10 @@ class Thread<In, Out> {
     return new Promise((resolve) => {
       this.last += 1;
       this.underWay.set(this.last, resolve);
-      // All of one turn of the event loop are one message.
-      if (this.waiting.push([this.last, one]) === 1) setImmediate(() => this.handOver());
+      const isFirst = this.waiting.push([this.last, one]) === 1;
+      // An idle thread begins at once; else all of one turn of the event loop are one message.
+      if (this.underWay.size === 1) this.handOver();
+      else if (isFirst) setImmediate(() => this.handOver());
     });
   }
 
