@@ -58,6 +58,39 @@ describeEach(databases(), 'a delivery of a process that sends', (database) => {
     expect(receiver.requests).toHaveLength(1);
   });
 
+  it('needs nothing of its webhook that its write has not read', async () => {
+    await createWebhook(site, receiver.url);
+    const asked = await site.evaluate(async ({ strapi }) => {
+      let questions = 0;
+      const note = (query: string) => {
+        if (/AS modules\s+FROM\s+\S*switchboard_webhooks/i.test(query)) questions += 1;
+      };
+      const { connection } = strapi.db;
+      const hear = ({ sql: query }: { sql: string }) => note(query);
+      connection.on('query', hear);
+      // SQLite's driver is given some statements without the query builder.
+      const held = await connection.client.acquireConnection();
+      const prototype = held.prepare ? Object.getPrototypeOf(held.prepare('SELECT 1')) : {};
+      await connection.client.releaseConnection(held);
+      const { all } = prototype;
+      prototype.all = function (...given: unknown[]) {
+        note(this.source);
+        return all.apply(this, given);
+      };
+      for (let n = 0; n < 4; n += 1) {
+        // Longer than anything that was read may be used.
+        await new Promise((resolve) => setTimeout(resolve, 600));
+        await strapi.service('plugin::switchboard.events').send('order.placed', { n });
+      }
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      prototype.all = all;
+      connection.removeListener('query', hear);
+      return questions;
+    });
+    expect(receiver.requests).toHaveLength(4);
+    expect(asked).toBe(0);
+  });
+
   it('goes out when its process has let the lease end before its commit', async () => {
     const { id } = await createWebhook(site, receiver.url);
     await site.evaluate(({ strapi }) =>

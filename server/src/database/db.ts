@@ -164,8 +164,9 @@ export class Db {
       for (const { id, document_id: key } of made) ids.set(key, Number(id));
     };
     const left = leave && ((made: Promise<readonly MadeRow[]>) => leave(made.then(keep)));
+    const also = { followUp, leave: left };
     await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
-      keep(await this.dialect.insertForIds(this.knex, target, part, followUp, left));
+      keep(await this.dialect.insertForIds(this.knex, target, part, also));
     });
     return ids;
   }
@@ -181,6 +182,8 @@ type Then = (callback: () => void) => void;
 /** A transaction, or a part of a caller's transaction. */
 export class Tx extends Db {
   declare readonly knex: Knex.Transaction;
+  /** Has the commit wait for a statement after which nothing else is to be done; a part has none. */
+  leave?: Leave<unknown>;
 
   constructor(
     knex: Knex.Transaction,
@@ -188,9 +191,7 @@ export class Tx extends Db {
     /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
     readonly onCommit: Then,
     /** Runs `callback` when it rolls back; not if it only goes back to before this part. */
-    readonly onRollback: Then,
-    /** Has the commit wait for a statement after which nothing else is to be done; a part has none. */
-    readonly leave?: Leave<unknown>
+    readonly onRollback: Then
   ) {
     super(knex, database);
   }
@@ -277,9 +278,9 @@ export class Database {
     return openingOurs(() =>
       this.strapi.db.transaction(({ trx, onCommit, onRollback }) => {
         const knex = trx as Knex.Transaction;
-        return work(
-          new Tx(knex, this, onCommit as Then, onRollback as Then, leavingToCommit(knex, isPart))
-        );
+        const tx = new Tx(knex, this, onCommit as Then, onRollback as Then);
+        tx.leave = leavingToCommit(knex, isPart);
+        return work(tx);
       })
     ) as Promise<T>;
   }

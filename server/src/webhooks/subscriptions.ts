@@ -1,5 +1,5 @@
 import type { Knex } from 'knex';
-import { MODULE_IDS } from '../../../shared/contracts/modules';
+import { MODULE_IDS, type ModuleId } from '../../../shared/contracts/modules';
 import type { Webhook } from '../../../shared/contracts/webhooks';
 import { rowsOf, type Statement } from '../database/connection';
 import { qualified } from '../database/dialects/shared';
@@ -177,7 +177,10 @@ export const REMEMBERED_MS = 500;
 const UNANNOUNCED_MS = 5;
 
 /** An older answer is read again in the background, while writes still use it. */
-const REFRESH_MS = 250;
+const REFRESH_MS = 200;
+
+/** So many webhooks of an event are told of once they were read. */
+const FEW = 16;
 
 /** More than a site has: the number of kinds of writes whose subscribers are kept in memory. */
 const KINDS_OF_WRITES = 500;
@@ -218,6 +221,8 @@ const byTransaction = new WeakMap<object, SubscriptionQuery[]>();
 export class Subscribers {
   /** Time by `performance.now()` until which other processes delay their answers for this memory. */
   rememberUntil = 0;
+  /** Gets what was read of the webhooks of an event, if they are few: the next to be asked for are likely theirs. */
+  onRead: ((webhook: WebhookRow, enabled: ReadonlySet<ModuleId>, mark: Mark) => void) | null = null;
   /** Counts changes of webhooks and modules in this process, which invalidate queries; shared with sender threads. */
   readonly changes = new Int32Array(new SharedArrayBuffer(4));
   /** By their events. */
@@ -329,7 +334,15 @@ export class Subscribers {
   private queryApart(events: readonly string[]): SubscriptionQuery {
     const { app } = this;
     const mark = this.mark();
-    const answer = load(app, events, (statement) => app.db.apart(statement), true);
+    const ask = async (statement: Statement): Promise<Row[]> => {
+      const rows = rowsOf<Row>(await app.db.apart(statement));
+      if (this.onRead && rows.length <= FEW) {
+        const enabled = enabledModules(rows[0]?.modules);
+        for (const row of rows) if (row.id !== null) this.onRead(row as WebhookRow, enabled, mark);
+      }
+      return rows;
+    };
+    const answer = load(app, events, ask, true);
     const query: SubscriptionQuery = { events, answer, ...mark };
     // On failure the write reads again in its transaction; perhaps the answer is not needed.
     answer.then(

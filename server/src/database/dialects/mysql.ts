@@ -55,7 +55,7 @@ export const mysql: Dialect = {
     await rawStatement(executor, `${sql}${end}`, bindings);
   },
 
-  async insertForIds(executor, target, rows, followUp) {
+  async insertForIds(executor, target, rows, { followUp } = {}) {
     await mysql.insert(executor, target, rows);
     const keys = rows.map(({ document_id: key }) => key ?? null);
     const sql = `SELECT id, document_id FROM ?? WHERE document_id IN (${repeated('?', keys.length)})`;

@@ -160,7 +160,7 @@ export const postgres: Dialect = {
     await runPrepared(executor, await insertOf(executor, target, rows));
   },
 
-  async insertForIds(executor, target, rows, followUp, leave) {
+  async insertForIds(executor, target, rows, { followUp, leave } = {}) {
     const { sql, bindings } = await insertOf(executor, target, rows);
     // As few columns and parts as possible: planning such a statement takes longer than running it.
     const returned = followUp?.of ?? 'id, document_id';

@@ -54,8 +54,7 @@ export interface Dialect {
     executor: Executor,
     target: InsertTarget,
     rows: readonly InsertedRow[],
-    followUp?: FollowUp,
-    leave?: Leave<readonly MadeRow[]>
+    also?: { followUp?: FollowUp; leave?: Leave<readonly MadeRow[]> }
   ): Promise<MadeRow[]>;
 
   /** Writes rows of like columns, those with an owner while it holds them. @returns their ids */

@@ -45,7 +45,7 @@ export const sqlite: Dialect = {
     }
   },
 
-  async insertForIds(executor, target, rows, followUp) {
+  async insertForIds(executor, target, rows, { followUp } = {}) {
     const runs = await insertRows(executor, target, rows);
     // The first row makes its transaction the only writer, so that all of a call get consecutive ids.
     const ids: number[] = [];

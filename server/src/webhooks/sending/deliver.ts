@@ -67,13 +67,19 @@ const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
     return wanted.map((id) => found.get(id));
   });
 
+  const keep = (id: number, mark: Mark, found: Promise<Loaded | undefined>): void => {
+    if (known.size >= REMEMBERED) known.clear();
+    known.set(id, { mark, found });
+  };
+  subscribers.onRead = (webhook, enabled, mark) =>
+    keep(Number(webhook.id), mark, Promise.resolve({ webhook, enabled, revision: mark.revision }));
+
   return (id: number): Promise<Loaded | undefined> => {
     const before = known.get(id);
     if (before && subscribers.isCurrent(before.mark, subscribers.goodForMs / 2))
       return before.found;
-    if (known.size >= REMEMBERED) known.clear();
     const found = read(id);
-    known.set(id, { mark: subscribers.mark(), found });
+    keep(id, subscribers.mark(), found);
     found.catch(() => known.delete(id));
     return found;
   };
