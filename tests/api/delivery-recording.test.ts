@@ -73,7 +73,9 @@ describeEach(databases(), 'attempts of several webhooks, recorded together', (ki
       ...{ deliveryId, webhook: webhook.id, url: webhook.url, body: '{}', isTest },
       ...{ event: 'contact.created', at: store.now() },
     };
-    await site.app.db.transaction((tx) => queueDeliveries(store, tx, [delivery], { isByHand: true }));
+    await site.app.db.transaction((tx) =>
+      queueDeliveries(store, tx, [delivery], { isByHand: true })
+    );
     const [lease] = await store.claim([{ group: BY_HAND, limit: 1 }]);
     const ok = status < 300;
     return {
