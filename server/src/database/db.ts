@@ -182,7 +182,7 @@ type Then = (callback: () => void) => void;
 /** A transaction, or a part of a caller's transaction. */
 export class Tx extends Db {
   declare readonly knex: Knex.Transaction;
-  /** Has the commit wait for a statement after which nothing else is to be done; a part has none. */
+  /** Leaves a statement after which nothing else is to be done to the commit, which waits for it; a part has none. */
   leave?: Leave<unknown>;
 
   constructor(

@@ -143,7 +143,7 @@ const sendAhead = (connection: Pipelining): void => {
 };
 
 /**
- * Has a transaction's commit wait for statements, with which it then shares the way to the server and back.
+ * A function that leaves statements to a transaction's commit: both share the way to the server and back.
  * @param isPart others' statements may follow, which would get the error of one that fails
  */
 export const leavingToCommit = (executor: object, isPart: boolean) => {

@@ -179,7 +179,7 @@ const UNANNOUNCED_MS = 5;
 /** An older answer is read again in the background, while writes still use it. */
 const REFRESH_MS = 200;
 
-/** So many webhooks of an event are told of once they were read. */
+/** Most webhooks of an event that `onRead` gets. */
 const FEW = 16;
 
 /** More than a site has: the number of kinds of writes whose subscribers are kept in memory. */

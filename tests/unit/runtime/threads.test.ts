@@ -49,14 +49,35 @@ describe('threads', () => {
     await expect(waiting).resolves.toBe('done');
   });
 
+  it('hands over to an idle thread at once, and what follows in the same turn together', async () => {
+    const threads = start();
+    const all = ['first', 'second', 'third'].map((one) => threads.run(one));
+    expect(first()?.posted).toEqual([{ work: [[1, 'first']], settings: {} }]);
+    await nextTurn();
+    expect(first()?.posted.slice(1)).toEqual([
+      {
+        work: [
+          [2, 'second'],
+          [3, 'third'],
+        ],
+      },
+    ]);
+    first()?.emit('message', [
+      [1, 'a'],
+      [2, 'b'],
+      [3, 'c'],
+    ]);
+    await expect(Promise.all(all)).resolves.toEqual(['a', 'b', 'c']);
+  });
+
   it('starts no thread once they were ended', async () => {
     const threads = start();
-    const waiting = threads.run('waiting');
+    const all = [threads.run('had'), threads.run('waiting')];
     threads.end();
-    await expect(waiting).resolves.toBeNull();
+    await expect(Promise.all(all)).resolves.toEqual([null, null]);
     await expect(threads.run('late')).resolves.toBeNull();
     await nextTurn();
     expect(mockWorkers).toHaveLength(1);
-    expect(first()?.posted).toEqual([]);
+    expect(first()?.posted).toHaveLength(1);
   });
 });
