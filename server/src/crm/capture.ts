@@ -18,7 +18,7 @@ import {
   writtenRows,
 } from '../database/written-rows';
 import type { PlainTable } from '../database/tables/plain-tables';
-import { inTurn, runningCall, readNewest } from '../database/transactions';
+import { inTurn, readNewest, runningCall } from '../database/transactions';
 import type { Tx } from '../database/db';
 import { isRecord, logFailure } from '../runtime/text';
 import { getPublisher } from '../webhooks/publish';

@@ -102,12 +102,12 @@ const isDirect = async (connection: { processID?: unknown }, client: QueryClient
   return isSame;
 };
 
-/** Takes over the wait for the answer to a statement that was sent. */
-export type Leave<Answer> = (answer: Promise<Answer>) => void;
+/** Takes over the wait for the answer to a statement that was sent; false: it does not. */
+export type Leave<Answer> = (answer: Promise<Answer>) => boolean;
 
 /**
  * Runs a statement without the query builder, which costs as much as one; asks the pool before this returns.
- * @param leave gets the answer to a kept statement, in place of which one without rows is returned at once
+ * @param leave may take the answer to a kept statement; then the caller gets an empty one at once
  */
 export const runPrepared = (
   executor: Executor,
@@ -132,9 +132,7 @@ export const runPrepared = (
         throw error;
       }
     );
-    if (!mayKeep || !leave) return answer;
-    leave(answer);
-    return { rows: [] };
+    return mayKeep && leave?.(answer) ? { rows: [] } : answer;
   });
 };
 

@@ -153,7 +153,7 @@ export class Db {
     );
   }
 
-  /** As `insert`, for hundreds of rows; adds row ids by document id to `ids`, at the latest once `leave` may go on. */
+  /** As `insert`, for hundreds of rows. Adds row ids by document id to `ids`; with `leave`, once what it gets resolves. */
   async insertForIds(
     tableName: string,
     rows: readonly (InsertedRow & { document_id: string })[],
@@ -177,23 +177,22 @@ export class Db {
   }
 }
 
-type Then = (callback: () => void) => void;
-
 /** A transaction, or a part of a caller's transaction. */
 export class Tx extends Db {
   declare readonly knex: Knex.Transaction;
-  /** Leaves a statement after which nothing else is to be done to the commit, which waits for it; a part has none. */
-  leave?: Leave<unknown>;
-
   constructor(
     knex: Knex.Transaction,
     database: Database,
     /** Runs `callback` when the outermost transaction has committed; never when it rolls back. */
-    readonly onCommit: Then,
-    /** Runs `callback` when it rolls back; not if it only goes back to before this part. */
-    readonly onRollback: Then
+    readonly onCommit: (callback: () => void) => void,
+    private readonly isPart: boolean
   ) {
     super(knex, database);
+  }
+
+  /** Hands the answer to the transaction's last statement to its commit, which waits for it. */
+  get leave(): Leave<unknown> | undefined {
+    return leavingToCommit(this.knex, this.isPart);
   }
 
   /** Writes rows of equal columns in bounded statements, owned ones only while held; returns the ids still held. */
@@ -276,12 +275,9 @@ export class Database {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const isPart = this.inTransaction();
     return openingOurs(() =>
-      this.strapi.db.transaction(({ trx, onCommit, onRollback }) => {
-        const knex = trx as Knex.Transaction;
-        const tx = new Tx(knex, this, onCommit as Then, onRollback as Then);
-        tx.leave = leavingToCommit(knex, isPart);
-        return work(tx);
-      })
+      this.strapi.db.transaction(({ trx, onCommit }) =>
+        work(new Tx(trx as Knex.Transaction, this, onCommit as Tx['onCommit'], isPart))
+      )
     ) as Promise<T>;
   }
 

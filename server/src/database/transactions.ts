@@ -9,7 +9,7 @@ interface Transaction {
   readonly isFresh: boolean;
   /** The plugin opened it: without the plugin, its statements would have none. */
   readonly isOurs: boolean;
-  /** The host opened it for a call that the plugin wraps: nothing but its own statements follow those of a write. */
+  /** Opened during a call of the document service, by the host for that call, or by the site. */
   readonly isCalls: boolean;
   /** The database has rolled it back by itself: statements and a commit would say something else. */
   lost: Error | null;
@@ -17,8 +17,10 @@ interface Transaction {
   fault: unknown;
   /** The driver's, once a statement has run on it. */
   connection?: unknown;
-  /** Statements that were sent and not waited for. */
+  /** Statements whose answers the commit waits for. */
   left?: Promise<unknown>;
+  /** A savepoint was set: what is undone up to it says nothing to the commit. */
+  hasSavepoint?: boolean;
   /** It went back to a savepoint, perhaps one of the site's own, which knows no turns. */
   wentBack?: boolean;
   /** True if it was committed; resolves once it has ended. */
@@ -100,6 +102,9 @@ export const noteFault = (executor: object, connection: unknown, error: unknown)
   if (isOver) transaction.lost ??= new LostTransactionError(error);
 };
 
+/** PostgreSQL refuses a statement because one before it failed. */
+const ABORTED = '25P02';
+
 const GOES_BACK = /^\s*rollback\s+(?:work\s+|transaction\s+)?to\b/i;
 
 const LOCKS = /\b(?:for update|for share|lock in share mode)\b/i;
@@ -131,28 +136,45 @@ export const withConnection = <T>(executor: Knex, work: OnConnection<T>) => {
 };
 
 interface Pipelining {
+  /** Newer drivers of PostgreSQL can send a statement before the one before it is answered. */
   pipeline?: boolean;
+  connectionParameters?: { query_timeout?: unknown };
   once(event: 'drain', listener: () => void): void;
 }
 
-/** Newer drivers of PostgreSQL can send statements before the ones before them are answered: now until all are. */
+/** Sends without waiting for answers, until all have come. */
 const sendAhead = (connection: Pipelining): void => {
-  if (connection.pipeline !== false) return;
+  if (connection.pipeline) return;
   connection.pipeline = true;
   connection.once('drain', () => (connection.pipeline = false));
 };
 
 /**
- * A function that leaves statements to a transaction's commit: both share the way to the server and back.
+ * A function that leaves the answer to a transaction's last statement to its commit: both share the way to the server
+ * and back. It returns false if a savepoint could undo the statement and not the commit.
  * @param isPart others' statements may follow, which would get the error of one that fails
  */
 export const leavingToCommit = (executor: object, isPart: boolean) => {
   const transaction = transactions.get(executor);
   if (!transaction || (isPart && !transaction.isCalls)) return undefined;
-  return (answer: Promise<unknown>): void => {
+  return (answer: Promise<unknown>): boolean => {
+    answer.catch(() => {}); // Thrown by the commit, or where it is awaited.
+    const { pipeline, connectionParameters } = transaction.connection as Pipelining;
+    // A statement that the driver gives up after a time must not have its commit behind it.
+    const isSafe = pipeline !== undefined && !connectionParameters?.query_timeout;
+    if (transaction.hasSavepoint || !isSafe) return false;
     transaction.left = Promise.all([transaction.left, answer]);
-    transaction.left.catch(() => {}); // Thrown by the commit.
+    transaction.left.catch(() => {});
+    return true;
   };
+};
+
+/** Resolves once the transaction that an executor is has ended: true if it was committed. */
+export const endOf = (executor: object) => transactions.get(executor)?.ended;
+
+const noteSavepoint = (transaction: Transaction, sql: string): void => {
+  transaction.wentBack ||= GOES_BACK.test(sql);
+  transaction.hasSavepoint ||= /^\s*savepoint\b/i.test(sql);
 };
 
 /**
@@ -173,7 +195,7 @@ const watch = (
   const isMysql = strapi.db.dialect.client === 'mysql';
   const query = client.query.bind(client);
   // Emitted for nested transactions too, which have clients of their own.
-  client.on('query', ({ sql }) => (transaction.wentBack ||= GOES_BACK.test(sql)));
+  client.on('query', ({ sql }) => noteSavepoint(transaction, sql));
 
   client.query = async (connection, statement) => {
     transaction.connection ??= connection;
@@ -189,14 +211,17 @@ const watch = (
       if (left) sendAhead(connection as Pipelining);
       const answer = await query(connection, sent);
       const { command } = (answer?.response ?? {}) as { command?: unknown };
-      const isRefused = sql === 'COMMIT;' && command === 'ROLLBACK';
-      // One that failed matters no more if it went back to before that.
-      if (left) await (isRefused ? left : left.catch(() => {}));
-      if (isRefused) throw new LostTransactionError(transaction.fault);
+      if (left) await left;
+      if (sql === 'COMMIT;' && command === 'ROLLBACK') {
+        throw new LostTransactionError(transaction.fault);
+      }
       if (GOES_BACK.test(sql)) transaction.fault = null;
       return answer;
     } catch (error) {
+      const { fault, left } = transaction;
       noteFault(trx, connection, error);
+      // The statement that failed was not waited for.
+      if (left && (error as { code?: unknown }).code === ABORTED) throw fault ?? error;
       // SQLite leaves a transaction open whose commit it refuses.
       if (sql === 'COMMIT;' && client.driverName === 'better-sqlite3' && !hasEnded(connection)) {
         await client._query(connection, { sql: 'ROLLBACK' }).catch(() => {});
@@ -215,13 +240,7 @@ const watch = (
       settle(false);
     }
   };
-  transactor.rollback = async (error) => {
-    try {
-      return await rollback(error);
-    } finally {
-      settle(false);
-    }
-  };
+  transactor.rollback = async (error) => rollback(error).finally(() => settle(false));
   return transaction;
 };
 

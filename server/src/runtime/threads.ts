@@ -51,14 +51,21 @@ class Thread<In, Out> {
   }
 
   private handOver(): void {
-    if (this.waiting.length === 0) return;
-    const worker = (this.worker ??= this.start());
-    worker.ref();
-    const settings = this.options.settings();
-    const said = JSON.stringify(settings);
-    worker.postMessage({ work: this.waiting, ...(said !== this.has && { settings }) });
-    this.has = said;
+    const work = this.waiting;
+    if (work.length === 0) return;
     this.waiting = [];
+    try {
+      const worker = (this.worker ??= this.start());
+      worker.ref();
+      const settings = this.options.settings();
+      const said = JSON.stringify(settings);
+      worker.postMessage({ work, ...(said !== this.has && { settings }) });
+      this.has = said;
+    } catch (error) {
+      // The system has no room for another thread.
+      this.options.died(error);
+      for (const [number] of work) this.settle(number, null);
+    }
   }
 
   private start(): Worker {

@@ -111,11 +111,11 @@ export class GroupSlots<L extends Lease> {
   /** How many rows to have waiting: as many as the group has slots, more if they are quick, none if it fails. */
   private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
     if (limit < cap || !ahead) return 0;
-    // A group that is not known yet is expected to be as quick as the others.
+    // A group that is not known yet is expected to be as quick as the others, but it may be dead.
     const expected = tookMs ?? this.tookMs;
     if (expected === null) return cap;
     const used = Math.ceil(servedBy(cap, expected));
-    return Math.max(cap, Math.min(used, MOST_AHEAD * this.nodeCap));
+    return Math.max(cap, Math.min(used, MOST_AHEAD * (tookMs === null ? cap : this.nodeCap)));
   }
 
   /** True if a row takes so little time that a claim of the next ones would come late. */

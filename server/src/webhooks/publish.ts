@@ -4,7 +4,7 @@ import type { Subject, Webhook, WebhookPayload } from '../../../shared/contracts
 import { bytesInStatement } from '../database/connection';
 import type { Tx } from '../database/db';
 import type { FollowUp } from '../database/dialects/shared';
-import { hasGoneBack, inTurn } from '../database/transactions';
+import { endOf, hasGoneBack, inTurn } from '../database/transactions';
 import type { SentEvent } from '../hooks';
 import { QUEUE_STATES } from '../queue/queue';
 import { inSpan, measures } from '../observability/measures';
@@ -262,14 +262,14 @@ const leaseNew = (
   if (!room || !first) return;
   for (const one of kept) one.isLeased = true;
   const giveBack = (): void => room.take([]);
-  tx.onRollback(giveBack);
-  // A rollback of only a part is not reported. After a commit that comes late, other processes may claim them.
+  // Its callbacks do not run after a refused commit.
+  void endOf(tx.knex)?.then((isCommitted) => isCommitted || giveBack());
+  // A rollback of only a part is no end. After a commit that comes late, other processes may claim them.
   const late = setTimeout(giveBack, LEASE_MS / 2).unref();
   tx.onCommit(() => {
     clearTimeout(late);
-    const isLate = store.now() > first.at + LEASE_MS / 2;
-    if (isLate) return room.take([]);
-    const leased = kept.map((one) => leasedFrom(tx, one, ids.get(one.deliveryId) ?? 0));
+    if (store.now() > first.at + LEASE_MS / 2) return room.take([]);
+    const leased = kept.map((one) => leasedFrom(tx, one, ids.get(one.deliveryId) as number));
     if (!hasGoneBack(tx.knex)) return room.take(leased);
     void store.stillLeased(leased).then(room.take, giveBack);
   });
@@ -278,8 +278,8 @@ const leaseNew = (
 /**
  * Queues deliveries in this transaction; a shared message is stored with the first of them.
  * @param isByHand a user waits for their attempts
- * @param isLast nothing else is done in this part; then ids may come with the commit
- * @returns row ids by the ids that receivers know
+ * @param isLast nothing else is done in this part
+ * @returns row ids by the ids that receivers know; if it is the last, some perhaps only after the commit
  */
 export const queueDeliveries = async (
   store: DeliveryStore,

@@ -176,10 +176,10 @@ export const REMEMBERED_MS = 500;
 /** `REMEMBERED_MS` while other processes do not wait for this one. */
 const UNANNOUNCED_MS = 5;
 
-/** An older answer is read again in the background, while writes still use it. */
+/** An older answer is read again in the background, while writes, and what is sent of them, still use it. */
 const REFRESH_MS = 200;
 
-/** Most webhooks of an event that `onRead` gets. */
+/** The largest number of webhooks that `onRead` is given. */
 const FEW = 16;
 
 /** More than a site has: the number of kinds of writes whose subscribers are kept in memory. */

@@ -68,7 +68,7 @@ const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
   });
 
   const keep = (id: number, mark: Mark, found: Promise<Loaded | undefined>): void => {
-    if (known.size >= REMEMBERED) known.clear();
+    if (known.size >= REMEMBERED && !known.has(id)) known.clear();
     known.set(id, { mark, found });
   };
   subscribers.onRead = (webhook, enabled, mark) =>
