@@ -70,6 +70,21 @@ describe('threads', () => {
     await expect(Promise.all(all)).resolves.toEqual(['a', 'b', 'c']);
   });
 
+  it('answers null for what could not be handed over, and goes on', async () => {
+    const threads = start();
+    const worker = first()!;
+    const post = jest.spyOn(worker as never as { postMessage(): void }, 'postMessage');
+    post.mockImplementation(() => {
+      throw new Error('no thread');
+    });
+    await expect(threads.run('lost')).resolves.toBeNull();
+    post.mockRestore();
+    const next = threads.run('next');
+    expect(worker.posted).toEqual([{ work: [[2, 'next']], settings: {} }]);
+    worker.emit('message', [[2, 'done']]);
+    await expect(next).resolves.toBe('done');
+  });
+
   it('starts no thread once they were ended', async () => {
     const threads = start();
     const all = [threads.run('had'), threads.run('waiting')];

@@ -105,6 +105,19 @@ describe('slots', () => {
     expect(roomAfter(500)).toBe(16 + 16);
   });
 
+  it('of an unknown group have more claimed in advance if the others are quick, but it may be dead', () => {
+    const slots = new GroupSlots(64, 16);
+    expect(slots.roomFor(2)).toBe(32);
+    slots.add(rows(1, 1));
+    takeAll(slots);
+    slots.finish(1, true, 2);
+    expect(slots.roomFor(2)).toBe(16 + 4 * 16);
+    slots.add(rows(2, 80));
+    takeAll(slots);
+    // As many as before for one that is quick.
+    expect(slots.roomFor(1)).toBeGreaterThan(100);
+  });
+
   it('never have more rows waiting than four times the cap of the node, claims under way included', () => {
     const slots = new GroupSlots(10, 10);
     slots.reserve(45);
