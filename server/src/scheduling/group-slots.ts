@@ -111,11 +111,9 @@ export class GroupSlots<L extends Lease> {
   /** How many rows to have waiting: as many as the group has slots, more if they are quick, none if it fails. */
   private aheadOf({ limit, cap, ahead, tookMs }: Group<L>): number {
     if (limit < cap || !ahead) return 0;
-    // A group that is not known yet is expected to be as quick as the others, but it may be dead.
-    const expected = tookMs ?? this.tookMs;
-    if (expected === null) return cap;
-    const used = Math.ceil(servedBy(cap, expected));
-    return Math.max(cap, Math.min(used, MOST_AHEAD * (tookMs === null ? cap : this.nodeCap)));
+    if (tookMs === null) return cap;
+    const used = Math.ceil(servedBy(cap, tookMs));
+    return Math.max(cap, Math.min(used, MOST_AHEAD * this.nodeCap));
   }
 
   /** True if a row takes so little time that a claim of the next ones would come late. */
@@ -140,8 +138,9 @@ export class GroupSlots<L extends Lease> {
     const inAdvance = this.aheadOf(group);
     const isEnough = group.waiting.length >= Math.max(group.limit, inAdvance) / 2;
     if (group.waiting.length > 0 && isEnough) return 0;
-    // If many rows of any groups wait already, only free slots are filled.
-    const most = inAdvance > group.cap ? MOST_AHEAD * this.nodeCap : this.nodeCap;
+    // If many rows of any groups wait already, only free slots are filled. A new group is expected to be as the others.
+    const tookMs = group.tookMs ?? this.tookMs ?? AHEAD_MS;
+    const most = tookMs < AHEAD_MS ? MOST_AHEAD * this.nodeCap : this.nodeCap;
     const ahead = this.waiting + planned < most ? inAdvance : 0;
     const left = Math.max(0, this.nodeCap - this.running - planned);
     const free = Math.max(0, Math.min(group.limit - group.running, left));
