@@ -227,7 +227,7 @@ describeEach(databases(), 'exporting contacts', (database) => {
       body: { email: 'mine@x.test', first_name: 'Mine' },
       as: own,
     });
-    expect(made.status).toBe(201);
+    expect(made).toMatchObject({ status: 201 });
     const lines = (await exported('', own)).text.trim().split('\r\n');
     expect(lines).toEqual([
       expect.stringContaining('email,'),
