@@ -296,7 +296,7 @@ export const queueDeliveries = async (
     if (some.length === 0) continue;
     const place = leased ? 'leased' : isByHand ? 'byHand' : 'free';
     const rows = some.map((one) => newRow(tx, one));
-    const { leave } = isLast && !some.some(({ isOrdered }) => isOrdered) ? tx : {};
+    const leave = isLast && !some.some(({ isOrdered }) => isOrdered) ? tx.leave : undefined;
     await tx.insertForIds(DELIVERIES_TABLE, rows, { followUp: PLACES[place], ids, leave });
   }
   const ordered = deliveries.flatMap(({ deliveryId, isOrdered, subject, webhook }) => {
