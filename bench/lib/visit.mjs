@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
+import { median } from './measure.mjs';
 
 const REQUESTS_A_SECOND = 100;
 
@@ -22,17 +23,28 @@ export const labelsOf = ({ port, apiToken }) => ({
   headers: { authorization: `Bearer ${apiToken}` },
 });
 
+const ONE_BY_ONE = 300;
+
+/** How many requests a second keep the site busy for a share of its time. */
+export const paceFor = async (options, share) => {
+  const agent = new http.Agent({ keepAlive: true });
+  const took = [];
+  while (took.length < ONE_BY_ONE) took.push(await timedGet({ ...options, agent }));
+  agent.destroy();
+  return (share * 1000) / median(took);
+};
+
 /**
  * Requests at a fixed pace, whether the site keeps up or not, while `goesOn(seconds)` says so.
  * @returns their milliseconds.
  */
-export const visit = async (options, goesOn) => {
+export const visit = async (options, goesOn, pace = REQUESTS_A_SECOND) => {
   // Of its own each time: the site closes connections that were idle between two visits.
   const agent = new http.Agent({ keepAlive: true });
   const started = performance.now();
   const under = [];
-  for (let at = 0; goesOn(at / REQUESTS_A_SECOND); at += 1) {
-    const wait = started + (at * 1000) / REQUESTS_A_SECOND - performance.now();
+  for (let at = 0; goesOn(at / pace); at += 1) {
+    const wait = started + (at * 1000) / pace - performance.now();
     if (wait > 0) await pause(wait);
     const get = timedGet({ ...options, agent });
     get.catch(() => {}); // Awaited below; a rejection before that must not end the process.
