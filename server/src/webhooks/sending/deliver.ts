@@ -86,8 +86,6 @@ const createWebhookLoader = ({ db }: App, subscribers: Subscribers) => {
 };
 
 const TELL_AT_ONCE = 1000;
-/** Recorded at once while visitors come: on SQLite all of it is one turn of the event loop. */
-const RECORD_AT_ONCE = 40;
 const ENDED_AT_ONCE = 500;
 /** Answers that say that too much comes at once. */
 const SLOWS: ReadonlySet<number> = new Set([429, 502, 504]);
@@ -186,9 +184,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     if (untold >= TELL_AT_ONCE) await Promise.race(telling);
   };
 
-  // In the site's own thread it sends one after the other anyway.
-  const hasVisitors = () => options.threads > 0 && isVisited(app.strapi);
-  return (store.worker = new SlotWorker<LeasedDelivery, MadeAttempt>({
+  const worker = new SlotWorker<LeasedDelivery, MadeAttempt>({
     name: DELIVERIES,
     store,
     log: app.log,
@@ -198,13 +194,13 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
-    startsATurn: () => (options.threads === 0 ? 1 : hasVisitors() ? 2 : 16),
+    startsATurn: () => (options.threads === 0 ? 1 : isVisited(app.strapi) ? 2 : 16),
     // A handler is called once for each attempt: a post that is given back would call it again.
     handsOver: () =>
       options.threads === 1 &&
       subscribers.isTrusted &&
       requestArgs.getHandlers().length === 0 &&
-      !hasVisitors(),
+      !isVisited(app.strapi),
     ...leaseTimes(options.timeoutMs),
     pollMs: options.pollSeconds * 1000,
     announce: (webhook, at) => announceDeliveries(app, webhook, at),
@@ -217,7 +213,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
       awaited: ok && lease.delivery.isOrdered,
       tookMs: attempt.duration_ms,
     }),
-    record: (made) => recordAttempts(app, made, tell, hasVisitors() ? RECORD_AT_ONCE : made.length),
+    record: (made) => recordAttempts(app, made, tell),
     onClaimed: (leases) => debugEach(app.strapi, leases, claimedLine),
     onUnstarted: (leases) =>
       debugEach(app.strapi, leases, (one) => unsentLine(one, 'no time left')),
@@ -226,5 +222,7 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
       store.claims.stop();
       await Promise.all(telling);
     },
-  }));
+  });
+  store.worker = worker;
+  return worker;
 };

@@ -255,14 +255,12 @@ const recordSplitting = async (
 /**
  * Records attempts whose lease holds, and in the same transaction their meaning for webhooks, in bounded parts.
  * @param onRecorded gets recorded ones, part by part; a lost lease records nothing
- * @param atOnce how many of them one transaction records
  * @throws if the database is unreachable; recorded parts stay recorded when it is called again
  */
 export const recordAttempts = async (
   app: App,
   made: readonly MadeAttempt[],
-  onRecorded: OnRecorded,
-  atOnce: number
+  onRecorded: OnRecorded
 ): Promise<void> => {
   const { retryScheduleSeconds } = app.options.webhooks;
   const db = await app.db.current();
@@ -271,7 +269,7 @@ export const recordAttempts = async (
     const outcome = { next: nextState(one, retryScheduleSeconds), ...one };
     return bytesOfAttempt(outcome.attempt) * 2 > largest ? bare(outcome) : outcome;
   });
-  const limits = { count: atOnce, bytes: batch };
+  const limits = { count: outcomes.length, bytes: batch };
   for (const part of inParts(outcomes, limits, ({ attempt }) => bytesOfAttempt(attempt))) {
     await recordSplitting(app, part, onRecorded);
     await nextTurn();
