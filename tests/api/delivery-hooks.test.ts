@@ -187,14 +187,19 @@ describe('the seven extension hooks', () => {
       const name = `service_crm_webhook_${kind}`;
       for (const path of ['a', 'b', 'c']) await createWebhook(site, `${receiver.url}${path}`);
       // Which event is of which module matters only where one is off.
-      const switchCompanies = (companies: boolean) =>
-        site.request('PUT', '/switchboard/modules', { body: { companies } });
+      const switchCompanies = async (companies: boolean) => {
+        const answer = await site.request('PUT', '/switchboard/modules', {
+          body: { companies },
+          as: 'admin',
+        });
+        expect(answer).toMatchObject({ status: 200 });
+      };
       await switchCompanies(false);
       await site.evaluate(({ strapi, state }, hook) => {
         state.hanging = () => new Promise(() => {});
         strapi.hook(hook).register(state.hanging);
       }, name);
-      // What was read before is used for half a second more.
+      // What was read before is used for half a second.
       await pause(600);
       const started = performance.now();
       for (let nth = 0; nth < 4; nth += 1) {
