@@ -24,14 +24,15 @@ const postAtPace = async ({ url, rate, bytes }) => {
 };
 
 /**
- * A process that posts with bare got, so many a second, and keeps nothing.
- * @returns what ends it
+ * A process that posts with bare got and keeps nothing: `rate` a second, each of about `bytes`, to `url`.
+ * @returns what ends it; that rejects if the process has not posted until then
  */
 export const startPoster = async (options) => {
   const child = fork(fileURLToPath(import.meta.url), { stdio: 'inherit', execArgv: [] });
   await once(child, 'spawn');
   child.send(options);
   return async () => {
+    if (child.exitCode !== null) throw new Error('the other process ended early');
     const ended = once(child, 'exit');
     child.kill();
     await ended;
@@ -39,4 +40,7 @@ export const startPoster = async (options) => {
 };
 
 // True in that process alone: the bench has no parent that sends to it.
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.once('message', postAtPace);
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  process.once('message', postAtPace);
+  process.on('disconnect', () => process.exit(0));
+}

@@ -65,13 +65,13 @@ const measure = async ({ site, inSite, receiver, rounds }) => {
 
 export const rows = (context) => {
   let measured;
-  const compared = async (with_) => {
+  const compared = async (against) => {
     measured ??= measure(context);
     const turns = await measured;
     return {
       value: median(turns.map(({ sending }) => sending)),
-      baseline: median(turns.map((turn) => turn[with_])),
-      ratio: median(turns.map((turn) => turn.sending / turn[with_])),
+      baseline: median(turns.map((turn) => turn[against])),
+      ratio: median(turns.map((turn) => turn.sending / turn[against])),
       note: `${Math.round(turns[0].pace)} requests and ${Math.round(median(turns.map(({ rate }) => rate)))} deliveries a second`,
     };
   };
