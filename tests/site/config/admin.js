@@ -3,9 +3,12 @@
 module.exports = ({ env }) => ({
   auth: {
     secret: 'test-admin-secret',
-    // A suite with two databases and a thousand kills takes longer than the host's half hour.
+    // A suite with two databases and a thousand kills takes longer than the host's half hour, and a session that is
+    // not renewed ends after two hours, whatever its token says: templates.ts copies one for as long as a token lasts.
     sessions: {
       accessTokenLifespan: 6 * 3600,
+      idleRefreshTokenLifespan: 86_400,
+      idleSessionLifespan: 86_400,
       maxRefreshTokenLifespan: 86_400,
       maxSessionLifespan: 86_400,
     },
