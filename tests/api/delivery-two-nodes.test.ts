@@ -14,7 +14,7 @@ const COUNT = 1500;
 /** Of a process that is killed nobody prolongs it. */
 const LEASE_MS = 10_000;
 
-/** Counts the attempts that a process makes. */
+/** Counts the attempts that a process prepares: one that waits too long for its turn is given back, and prepared again. */
 const countAttempts = (node: Site) =>
   node.evaluate(({ strapi, state }) => {
     state.attempts = 0;
@@ -60,7 +60,7 @@ describeEach(serverDatabases(), 'two processes on one database', (database) => {
     expect(twice).toEqual([]);
     expect(receiver.requests).toHaveLength(COUNT);
     const [byOne, byOther] = [await attempts(one), await attempts(other)];
-    expect(byOne + byOther).toBe(COUNT);
+    expect(byOne + byOther).toBeGreaterThanOrEqual(COUNT);
     expect(Math.min(byOne, byOther)).toBeGreaterThan(COUNT / 20);
     expect(await countRows(one, 'webhook_id = ? AND tries <> 1', [id])).toBe(0);
   }, 90_000);
