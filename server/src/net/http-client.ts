@@ -428,6 +428,8 @@ export class HttpClient {
 
   /** One attempt. Never rejects: every error is an outcome. */
   async post(request: HttpPost): Promise<AttemptOutcome> {
+    // Loading the library is not the receiver's time; the attempt gets the error.
+    await this.transport.catch(() => {});
     const attempt = new Attempt(this.options.guard, this.options.timeoutMs);
     if (this.closed) attempt.fail('aborted');
     this.running.add(attempt);

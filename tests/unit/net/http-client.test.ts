@@ -1,7 +1,9 @@
 import net, { type AddressInfo } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { createAddressGuard } from '../../../server/src/net/guard';
 import { HttpClient, type HttpPost, openGot, openNode } from '../../../server/src/net/http-client';
 import { describeHttpClient } from './http-client-contract';
+import { startReceiver, stopReceivers } from './receivers';
 
 describe('the HTTP client with got', () => describeHttpClient(openGot));
 
@@ -35,4 +37,21 @@ test.each<[string, Omit<HttpPost, 'url'>]>([
   expect(bytes).toContain(`\r\ncontent-length: ${Buffer.byteLength(post.body)}\r\n`);
   expect(bytes).toContain(`\r\nHost: 127.0.0.1:${port}\r\nConnection: keep-alive\r\n`);
   server.close();
+});
+
+test('the time in which its library is loaded is not the receiver’s', async () => {
+  const receiver = await startReceiver((_, response) => response.end('ok'));
+  const client = new HttpClient({
+    guard: createAddressGuard({ isLocalAllowed: () => true }),
+    timeoutMs: 1000,
+    transport: async (options) => {
+      await pause(1500);
+      return openNode(options);
+    },
+  });
+  const { durationMs, ...outcome } = await client.post({ url: receiver.url, headers: {}, body: '' });
+  expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
+  expect(durationMs).toBeLessThan(1000);
+  client.close();
+  await stopReceivers();
 });
