@@ -49,7 +49,11 @@ test('the time in which its library is loaded is not the receiver’s', async ()
       return openNode(options);
     },
   });
-  const { durationMs, ...outcome } = await client.post({ url: receiver.url, headers: {}, body: '' });
+  const { durationMs, ...outcome } = await client.post({
+    url: receiver.url,
+    headers: {},
+    body: '',
+  });
   expect(outcome).toMatchObject({ kind: 'answered', status: 200 });
   expect(durationMs).toBeLessThan(1000);
   client.close();
