@@ -415,6 +415,7 @@ interface HttpClientOptions {
  */
 export class HttpClient {
   private readonly transport: Promise<Transport>;
+  private readonly opened: Promise<unknown>;
   private readonly running = new Set<Attempt>();
   private closed = false;
 
@@ -422,14 +423,14 @@ export class HttpClient {
     const { guard, maxSocketsPerHost = 64, transport: open = openGot } = options;
     // At once: compiling a client's modules would hold the event loop in the middle of the first attempts.
     this.transport = open({ lookups: guard.lookups, maxSocketsPerHost });
-    // The caller that posts gets the error.
-    this.transport.catch(() => {});
+    // The attempt gets the error.
+    this.opened = this.transport.catch(() => {});
   }
 
   /** One attempt. Never rejects: every error is an outcome. */
   async post(request: HttpPost): Promise<AttemptOutcome> {
-    // Loading the library is not the receiver's time; the attempt gets the error.
-    await this.transport.catch(() => {});
+    // Loading the library is not the receiver's time.
+    await this.opened;
     const attempt = new Attempt(this.options.guard, this.options.timeoutMs);
     if (this.closed) attempt.fail('aborted');
     this.running.add(attempt);
