@@ -16,6 +16,35 @@ const siteStrapi = () => {
 /** The site's work during a command that only reads: nothing is sent or applied. */
 const NO_WORK = { sends: false, applies: false };
 
+/** How long a command's statement waits for SQLite's lock, milliseconds: it keeps no request waiting. */
+const LOCK_MS = 5000;
+
+/**
+ * Makes SQLite wait at least so long for another process's lock. The site's own wait is short, as requests
+ * stand still meanwhile: while a site writes, a boot would fail at one of the host's writes.
+ * @returns a function that puts the site's own wait back
+ */
+const waitForLocks = (strapi, milliseconds = LOCK_MS) => {
+  const configured = new Map();
+  const { client, pool = {} } = strapi.config.get('database.connection', {});
+  const { afterCreate = (connection, done) => done(null, connection) } = pool;
+  const opened = (connection, done) =>
+    afterCreate(connection, (error, ...rest) => {
+      if (!error) {
+        const wait = connection.pragma('busy_timeout', { simple: true });
+        configured.set(connection, wait);
+        connection.pragma(`busy_timeout = ${Math.max(wait, milliseconds)}`);
+      }
+      done(error, ...rest);
+    });
+  if (client === 'sqlite')
+    strapi.config.set('database.connection.pool', { ...pool, afterCreate: opened });
+  return () => {
+    for (const [connection, wait] of configured)
+      if (connection.open) connection.pragma(`busy_timeout = ${wait}`);
+  };
+};
+
 const create = async (work = NO_WORK, level = 'error') => {
   const { compileStrapi, createStrapi } = siteStrapi();
   // The host ends the process where TypeScript finds a mistake, with 1: a finding, to a command.
@@ -38,6 +67,7 @@ const create = async (work = NO_WORK, level = 'error') => {
  */
 const withSite = async (work, { sends = false } = {}) => {
   const strapi = await create({ ...NO_WORK, sends });
+  waitForLocks(strapi);
   // The site's own scheduled tasks are its nodes' to run.
   strapi.config.set('server.cron.enabled', false);
   try {
@@ -54,6 +84,7 @@ const withSite = async (work, { sends = false } = {}) => {
  */
 const withDatabase = async (work) => {
   const strapi = await create();
+  waitForLocks(strapi);
   try {
     await strapi.register();
     await strapi.db.init({ models: [] });
@@ -69,4 +100,4 @@ const createWorkingSite = (work) => create(work, null);
 /** The site, created and not loaded, for a command that only looks. */
 const createSilentSite = () => create();
 
-module.exports = { createSilentSite, createWorkingSite, withDatabase, withSite };
+module.exports = { createSilentSite, createWorkingSite, waitForLocks, withDatabase, withSite };

@@ -1,7 +1,7 @@
 'use strict';
 
 const { startHealthServer } = require('./health-server');
-const { createWorkingSite } = require('./site');
+const { createWorkingSite, waitForLocks } = require('./site');
 const { wholeNumber } = require('./whole-number');
 
 const usage = `Usage, in the folder of a Strapi site: switchboard worker [--only webhooks|pos] [--concurrency N]
@@ -61,6 +61,9 @@ const served = (strapi, wanted) => {
 /** How long a site that is being loaded is waited for when it is to stop. */
 const LOADED_WITHIN_MS = 15_000;
 
+/** How long SQLite's lock is waited for while the site is loaded; the plugin warns of a longer wait. */
+const LOCK_WHILE_LOADING_MS = 1000;
+
 const atMost = (milliseconds, work) =>
   Promise.race([
     work,
@@ -78,6 +81,7 @@ const load = async (strapi, { onStopping, onStopped }) => {
   // The site's nodes run its own scheduled tasks: in workers as well, each would run twice.
   strapi.config.set('server.cron.enabled', false);
   const destroy = strapi.destroy.bind(strapi);
+  const putWaitBack = waitForLocks(strapi, LOCK_WHILE_LOADING_MS);
   const loading = strapi.load();
   strapi.destroy = async () => {
     onStopping();
@@ -89,6 +93,7 @@ const load = async (strapi, { onStopping, onStopped }) => {
     await onStopped();
   };
   await loading;
+  putWaitBack();
 };
 
 const forEver = () => new Promise(() => {});

@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import Database from 'better-sqlite3';
+import { runCommand, startWorker } from '../support/command';
 import { describeEach, databases } from '../support/databases';
 import { type Site, startSite } from '../support/site';
 
@@ -70,6 +72,56 @@ describeEach(onSqlite, 'a site whose database another process is writing to', ()
     await release();
     expect((await write).status).toBe(201);
   }, 60_000);
+});
+
+describeEach(onSqlite, 'a process of the command beside a site that is writing', () => {
+  let site: Site;
+  let stopWriting: (() => void) | undefined;
+  beforeAll(async () => {
+    site = await startSite({ options: { webhooks: { dispatch: false } } });
+    stopWriting = keepWriting();
+  }, 120_000);
+  afterAll(async () => {
+    stopWriting?.();
+    await site?.stop();
+  }, 60_000);
+
+  /** Holds the write lock for 300 ms twice a second, and commits a row each time. */
+  const keepWriting = (): (() => void) => {
+    const connection = new Database(site.databaseName, { timeout: 0 });
+    connection.exec('CREATE TABLE IF NOT EXISTS of_another (at INTEGER)');
+    let timer: NodeJS.Timeout;
+    const begin = () => {
+      try {
+        connection.exec('BEGIN IMMEDIATE');
+      } catch {
+        timer = setTimeout(begin, 5);
+        return;
+      }
+      connection.exec('INSERT INTO of_another VALUES (1)');
+      timer = setTimeout(end, 300);
+    };
+    const end = () => {
+      connection.exec('COMMIT');
+      timer = setTimeout(begin, 200);
+    };
+    begin();
+    return () => {
+      clearTimeout(timer);
+      connection.close();
+    };
+  };
+
+  it('waits for the lock where it runs a command', async () => {
+    const ended = await runCommand(['stock', 'rebuild'], { env: site.env() });
+    expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('0 differences') });
+  }, 120_000);
+
+  it('waits for it while a worker starts', async () => {
+    const worker = await startWorker(site.env());
+    expect(worker.log()).not.toMatch(/database is locked|busy_timeout/);
+    await worker.stop();
+  }, 120_000);
 });
 
 describeEach(onSqlite, 'the warnings of a boot', () => {
