@@ -46,7 +46,8 @@ export const sqlite: Dialect = {
   },
 
   async insertForIds(executor, target, rows, { followUp } = {}) {
-    const runs = await insertRows(executor, target, rows);
+    const found = insertRows(executor, target, rows);
+    const runs = found instanceof Promise ? await found : found;
     // The first row makes its transaction the only writer, so that all of a call get consecutive ids.
     const ids: number[] = [];
     for (const { changes, lastInsertRowid: last } of runs)
@@ -54,7 +55,8 @@ export const sqlite: Dialect = {
     if (followUp) {
       const where = `${target.name} made WHERE id BETWEEN ? AND ?`;
       const ends = [ids[0] ?? 0, ids.at(-1) ?? 0];
-      await runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
+      const made = runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
+      if (made instanceof Promise) await made;
     }
     return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
