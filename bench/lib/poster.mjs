@@ -25,14 +25,15 @@ const postAtPace = async ({ url, rate, bytes }) => {
 
 /**
  * A process that posts with bare got and keeps nothing: `rate` a second, each of about `bytes`, to `url`.
- * @returns what ends it; that rejects if the process has not posted until then
+ * @returns what ends it; that rejects if the process has ended by then
  */
 export const startPoster = async (options) => {
   const child = fork(fileURLToPath(import.meta.url), { stdio: 'inherit', execArgv: [] });
   await once(child, 'spawn');
   child.send(options);
   return async () => {
-    if (child.exitCode !== null) throw new Error('the other process ended early');
+    if (child.exitCode !== null || child.signalCode)
+      throw new Error('the other process ended early');
     const ended = once(child, 'exit');
     child.kill();
     await ended;

@@ -16,32 +16,45 @@ const siteStrapi = () => {
 /** The site's work during a command that only reads: nothing is sent or applied. */
 const NO_WORK = { sends: false, applies: false };
 
-/** How long a command's statement waits for SQLite's lock, milliseconds: it keeps no request waiting. */
+/** How long a command waits for SQLite's lock, milliseconds. */
 const LOCK_MS = 5000;
 
 /**
- * Makes SQLite wait at least so long for another process's lock. The site's own wait is short, as requests
- * stand still meanwhile: while a site writes, a boot would fail at one of the host's writes.
- * @returns a function that puts the site's own wait back
+ * Makes transactions take SQLite's lock as they begin, and wait at least so long for it while another process writes.
+ * The site's own wait is short, as requests stand still meanwhile, and a transaction that has read never waits: a boot
+ * would fail at one of the host's writes.
+ * @returns a function that ends this
  */
 const waitForLocks = (strapi, milliseconds = LOCK_MS) => {
-  const configured = new Map();
-  const { client, pool = {} } = strapi.config.get('database.connection', {});
-  const { afterCreate = (connection, done) => done(null, connection) } = pool;
-  const opened = (connection, done) =>
-    afterCreate(connection, (error, ...rest) => {
-      if (!error) {
-        const wait = connection.pragma('busy_timeout', { simple: true });
-        configured.set(connection, wait);
-        connection.pragma(`busy_timeout = ${Math.max(wait, milliseconds)}`);
-      }
-      done(error, ...rest);
-    });
-  if (client === 'sqlite')
-    strapi.config.set('database.connection.pool', { ...pool, afterCreate: opened });
+  const { client, pool } = strapi.config.get('database.connection', {});
+  if (client !== 'sqlite') return () => {};
+  const prolonged = new Map();
+  let isOver = false;
+  const prolong = (connection) => {
+    if (isOver) return;
+    const { prepare } = connection;
+    connection.prepare = (sql) =>
+      prepare.call(connection, sql === 'BEGIN;' && !isOver ? 'BEGIN IMMEDIATE;' : sql);
+    const wait = connection.pragma('busy_timeout', { simple: true });
+    if (wait >= milliseconds) return;
+    prolonged.set(connection, wait);
+    connection.pragma(`busy_timeout = ${milliseconds}`);
+  };
+  const afterCreate = (connection, done) => {
+    const opened = (error, ...rest) => {
+      if (!error) prolong(connection);
+      return done(error, ...rest);
+    };
+    return pool?.afterCreate ? pool.afterCreate(connection, opened) : opened(null, connection);
+  };
+  strapi.config.set('database.connection.pool', { ...pool, afterCreate });
   return () => {
-    for (const [connection, wait] of configured)
-      if (connection.open) connection.pragma(`busy_timeout = ${wait}`);
+    isOver = true;
+    for (const [connection, wait] of prolonged) {
+      const isOurs =
+        connection.open && connection.pragma('busy_timeout', { simple: true }) === milliseconds;
+      if (isOurs) connection.pragma(`busy_timeout = ${wait}`);
+    }
   };
 };
 
@@ -67,11 +80,13 @@ const create = async (work = NO_WORK, level = 'error') => {
  */
 const withSite = async (work, { sends = false } = {}) => {
   const strapi = await create({ ...NO_WORK, sends });
-  waitForLocks(strapi);
+  const endWaits = waitForLocks(strapi);
   // The site's own scheduled tasks are its nodes' to run.
   strapi.config.set('server.cron.enabled', false);
   try {
     await strapi.load();
+    // What is posted has deadlines, which a wait would hold up.
+    if (sends) endWaits();
     return await work(strapi);
   } finally {
     await strapi.destroy();

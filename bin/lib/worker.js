@@ -81,7 +81,7 @@ const load = async (strapi, { onStopping, onStopped }) => {
   // The site's nodes run its own scheduled tasks: in workers as well, each would run twice.
   strapi.config.set('server.cron.enabled', false);
   const destroy = strapi.destroy.bind(strapi);
-  const putWaitBack = waitForLocks(strapi, LOCK_WHILE_LOADING_MS);
+  const endWaits = waitForLocks(strapi, LOCK_WHILE_LOADING_MS);
   const loading = strapi.load();
   strapi.destroy = async () => {
     onStopping();
@@ -93,7 +93,7 @@ const load = async (strapi, { onStopping, onStopped }) => {
     await onStopped();
   };
   await loading;
-  putWaitBack();
+  endWaits();
 };
 
 const forEver = () => new Promise(() => {});

@@ -88,8 +88,9 @@ describeEach(onSqlite, 'a process of the command beside a site that is writing',
 
   /** Holds the write lock for 300 ms twice a second, and commits a row each time. */
   const keepWriting = (): (() => void) => {
-    const connection = new Database(site.databaseName, { timeout: 0 });
-    connection.exec('CREATE TABLE IF NOT EXISTS of_another (at INTEGER)');
+    const connection = new Database(site.databaseName);
+    connection.exec('CREATE TABLE of_another (at INTEGER)');
+    connection.pragma('busy_timeout = 0');
     let timer: NodeJS.Timeout;
     const begin = () => {
       try {
@@ -115,6 +116,17 @@ describeEach(onSqlite, 'a process of the command beside a site that is writing',
   it('waits for the lock where it runs a command', async () => {
     const ended = await runCommand(['stock', 'rebuild'], { env: site.env() });
     expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining('0 differences') });
+  }, 120_000);
+
+  it('waits for it where the host reads first, as for permissions that are no more', async () => {
+    const options = JSON.stringify({ features: { pos: false } });
+    const ended = await runCommand(['stock', 'rebuild'], {
+      env: { ...site.env(), SWITCHBOARD_OPTIONS: options },
+    });
+    expect(ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/features\.pos is false/),
+    });
   }, 120_000);
 
   it('waits for it while a worker starts', async () => {

@@ -546,11 +546,10 @@ const wrapDocuments = (app: App, plan: WatchPlan): void =>
     if (!compound && sources.length === 0) return run();
     const events = plan.eventsByUid.get(call.uid) ?? [];
     const isOwn = sources.some(({ source }) => source.own);
-    const isHeard = compound ? null : knownHeard(app, sources, events);
-    if (isHeard === false && !isOwn) return run();
+    if (!compound && !isOwn && knownHeard(app, sources, events) === false) return run();
     return inTurn(app.strapi, () => {
       if (!compound) {
-        if (isHeard === null) subscribersOf(app).prefetch(events);
+        subscribersOf(app).prefetch(events);
         return runningCall(app.strapi, run);
       }
       return inUnitOfWork(app, events, async (write) => {

@@ -47,7 +47,7 @@ export const sqlite: Dialect = {
 
   async insertForIds(executor, target, rows, { followUp } = {}) {
     const found = insertRows(executor, target, rows);
-    const runs = found instanceof Promise ? await found : found;
+    const runs = Array.isArray(found) ? found : await found;
     // The first row makes its transaction the only writer, so that all of a call get consecutive ids.
     const ids: number[] = [];
     for (const { changes, lastInsertRowid: last } of runs)
@@ -56,7 +56,7 @@ export const sqlite: Dialect = {
       const where = `${target.name} made WHERE id BETWEEN ? AND ?`;
       const ends = [ids[0] ?? 0, ids.at(-1) ?? 0];
       const made = runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
-      if (made instanceof Promise) await made;
+      if (!Array.isArray(made)) await made;
     }
     return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
