@@ -85,8 +85,14 @@ const withSite = async (work, { sends = false } = {}) => {
   strapi.config.set('server.cron.enabled', false);
   try {
     await strapi.load();
-    // What is posted has deadlines, which a wait would hold up.
-    if (sends) endWaits();
+  } catch (error) {
+    // The end of a half-loaded site may fail, too, for reasons that say nothing of the first.
+    await strapi.destroy().catch(() => {});
+    throw error;
+  }
+  // Posts have deadlines, and a wait would hold them up.
+  if (sends) endWaits();
+  try {
     return await work(strapi);
   } finally {
     await strapi.destroy();

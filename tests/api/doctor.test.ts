@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 import path from 'node:path';
-import { runCommand } from '../support/command';
+import { runCommand, spawnCommand } from '../support/command';
 import { describeEach, anyDatabase, readEverything } from '../support/databases';
 import { freePort } from '../support/site-process';
 import { type Site, startSite } from '../support/site';
@@ -170,6 +170,13 @@ describe('switchboard doctor', () => {
       checks: { plugin: { state: 'fail' } },
     });
   });
+
+  it('is not alone to say what a site lacks: any command does', async () => {
+    const env = { ...site.env(), SITE_PUBLIC_DIR: '/nowhere' };
+    const ended = await spawnCommand(['webhooks'], { env });
+    expect(ended).toMatchObject({ code: 2, stdout: '' });
+    expect(ended.stderr).toMatch(/upload folder \(\/nowhere\/uploads\) doesn't exist/);
+  }, 60_000);
 
   it('warns of SQLite without WAL, of a proxy that is not counted, and of open addresses', async () => {
     const { code, checks } = await ask({
