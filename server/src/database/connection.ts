@@ -58,7 +58,8 @@ const prepareOnce = (connection: { prepare(sql: string): Prepared }, sql: string
   const statement = statements.get(sql) ?? connection.prepare(sql);
   statements.delete(sql);
   statements.set(sql, statement);
-  if (statements.size > KEPT) statements.delete(String(statements.keys().next().value));
+  const [oldest] = statements.keys();
+  if (statements.size > KEPT && oldest !== undefined) statements.delete(oldest);
   return statement;
 };
 
@@ -141,24 +142,25 @@ export const padded = <T>(values: readonly T[], filler: T | undefined = values.a
   return [...values, ...Array<T>(length - values.length).fill(filler as T)];
 };
 
-/** How many rows a statement wrote, and its last id. */
 type Written = { changes: number; lastInsertRowid: number | bigint };
 
-type Rows = readonly (readonly Knex.RawBinding[])[];
-
-const rawForEach = async (executor: Executor, sql: string, rows: Rows): Promise<Written[]> => {
+/** Runs a statement of SQLite's that writes, for each row of values. @returns how many rows each wrote, and its last id */
+export const runForEach = async (
+  executor: Executor,
+  sql: string,
+  rows: readonly (readonly Knex.RawBinding[])[]
+): Promise<Written[]> => {
+  if (isPrepared(executor)) {
+    return withConnection(
+      executor as Knex,
+      (connection) =>
+        rows.map((bindings) => runOnSqlite(executor, connection, { sql, bindings })) as Written[]
+    );
+  }
   const answers: Written[] = [];
   for (const bindings of rows)
     answers.push((await rawStatement(executor, sql, bindings)) as Written);
   return answers;
-};
-
-/** Runs a statement of SQLite's that writes, for each row of values; at once in an open transaction. */
-export const runForEach = (executor: Executor, sql: string, rows: Rows) => {
-  if (!isPrepared(executor)) return rawForEach(executor, sql, rows);
-  const run = (connection: unknown) =>
-    rows.map((bindings) => runOnSqlite(executor, connection, { sql, bindings })) as Written[];
-  return withConnection(executor as Knex, run);
 };
 
 export interface StatementSize {

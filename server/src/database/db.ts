@@ -165,9 +165,9 @@ export class Db {
     };
     const left = leave && ((made: Promise<readonly MadeRow[]>) => leave(made.then(keep)));
     const also = { followUp, leave: left };
-    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, (part) =>
-      this.dialect.insertForIds(this.knex, target, part, also).then(keep)
-    );
+    await this.inParts(rows, { count: ROWS_AT_ONCE, valuesOf: (row) => row }, async (part) => {
+      keep(await this.dialect.insertForIds(this.knex, target, part, also));
+    });
     return ids;
   }
 

@@ -46,8 +46,7 @@ export const sqlite: Dialect = {
   },
 
   async insertForIds(executor, target, rows, { followUp } = {}) {
-    const found = insertRows(executor, target, rows);
-    const runs = Array.isArray(found) ? found : await found;
+    const runs = await insertRows(executor, target, rows);
     // The first row makes its transaction the only writer, so that all of a call get consecutive ids.
     const ids: number[] = [];
     for (const { changes, lastInsertRowid: last } of runs)
@@ -55,8 +54,7 @@ export const sqlite: Dialect = {
     if (followUp) {
       const where = `${target.name} made WHERE id BETWEEN ? AND ?`;
       const ends = [ids[0] ?? 0, ids.at(-1) ?? 0];
-      const made = runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
-      if (!Array.isArray(made)) await made;
+      await runForEach(executor, followUpOf(followUp, target.schema, where), [ends]);
     }
     return rows.map((row, at) => ({ id: ids[at] as number, document_id: String(row.document_id) }));
   },
