@@ -20,9 +20,10 @@ const NO_WORK = { sends: false, applies: false };
 const LOCK_MS = 5000;
 
 /**
- * Makes transactions take SQLite's lock as they begin, and wait at least so long for it while another process writes.
- * The site's own wait is short, as requests stand still meanwhile, and a transaction that has read never waits: a boot
- * would fail at one of the host's writes.
+ * Makes transactions take SQLite's lock as they begin, and wait for it while another process writes. The site's own
+ * wait is short, as requests stand still meanwhile, and a transaction that has read never waits: a boot would fail at
+ * one of the host's writes. Nothing with other databases. To be called before the site is loaded.
+ * @param milliseconds the least that a statement waits before it fails
  * @returns a function that ends this
  */
 const waitForLocks = (strapi, milliseconds = LOCK_MS) => {
