@@ -399,7 +399,7 @@ describeEach(databases(), 'work that waits', (kind) => {
               detached: (work) => work(),
               concurrency: 16,
               concurrencyPerGroup: 8,
-              startsATurn: () => 8,
+              pace: () => ({ together: 8, restMs: 0 }),
               perform: async (lease) => lease,
               judge: () => ({ healthy: true }),
               record,

@@ -43,8 +43,8 @@ export interface SlotWorkerOptions<L extends Lease, Outcome>
   renewMs: number;
   /** How long one piece of work may take, in milliseconds. */
   longestMs: number;
-  /** Pieces that begin in one turn of the event loop: visitors' requests wait for them. */
-  startsATurn(): number;
+  /** Pieces that begin together, and milliseconds until the next ones, 0: one turn of the event loop. */
+  pace(): { together: number; restMs: number };
   isAnswering?(): boolean;
   /** Does one piece of work; null: nothing to record, its lease ends. `atOnce`: maximum of its group now. */
   perform(lease: L, atOnce: number): Promise<Outcome | null>;
@@ -97,7 +97,7 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   private claimed = Promise.resolve();
   private claiming = 0;
   private kept = 0;
-  private startedThisTurn = 0;
+  private begun = 0;
   private isHeld = false;
   /** When it may make way again, on a clock that only goes forward. */
   private makesWayFrom = 0;
@@ -399,13 +399,13 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
   }
 
   /**
-   * Starts claimed rows that have a slot, a few each turn of the event loop, so the site's requests are served between.
+   * Starts claimed rows that have a slot, a few at a time, so that the site's requests are served between.
    * Continues until none can start: rows whose lease is nearly over free their slot at once, which nothing else offers.
    */
   private startSome(): void {
     const late: L[] = [];
-    const most = this.options.startsATurn();
-    while (!this.stopping && this.startedThisTurn < most) {
+    const { together, restMs } = this.options.pace();
+    while (!this.stopping && this.begun < together) {
       const lease = this.slots.takeNext();
       if (!lease) break;
       if (lease.leaseUntil - this.now() < this.options.reserveMs) {
@@ -414,12 +414,12 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
         late.push(lease);
         continue;
       }
-      this.startedThisTurn += 1;
-      if (this.startedThisTurn === 1) {
-        setImmediate(() => {
-          this.startedThisTurn = 0;
+      this.begun += 1;
+      if (this.begun === 1) {
+        (restMs > 0 ? setTimeout : setImmediate)(() => {
+          this.begun = 0;
           this.start();
-        });
+        }, restMs);
       }
       void this.run(lease);
     }

@@ -16,7 +16,7 @@ const open = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Leas
     detached: (work) => work(),
     concurrency: 8,
     concurrencyPerGroup: 4,
-    startsATurn: () => 8,
+    pace: () => ({ together: 8, restMs: 0 }),
     reserveMs: LEASE_MS / 2,
     renewMs: RENEW_MS,
     longestMs: 5000,

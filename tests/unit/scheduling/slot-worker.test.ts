@@ -45,7 +45,7 @@ const start = (queue: MemoryStore, changes: Partial<SlotWorkerOptions<Lease, Out
     detached: (work) => work(),
     concurrency: 8,
     concurrencyPerGroup: 4,
-    startsATurn: () => 8,
+    pace: () => ({ together: 8, restMs: 0 }),
     reserveMs: 1000,
     renewMs: 2500,
     longestMs: 15_000,
@@ -344,6 +344,28 @@ describe('a group that is known to have more', () => {
     worker.wake();
     await until(() => open(queue).length === 0);
     expect(new Set(performed).size).toBe(50);
+  });
+});
+
+describe('the pace', () => {
+  it('says how many pieces begin together, and how long the next ones wait', async () => {
+    const queue = createMemoryStore();
+    queue.put(1, 6);
+    const begun: number[] = [];
+    const { worker } = start(queue, {
+      concurrencyPerGroup: 8,
+      pace: () => ({ together: 2, restMs: 40 }),
+      async perform(claimed) {
+        begun.push(performance.now());
+        return { claimed, ok: true };
+      },
+    });
+    worker.wake();
+    await until(() => begun.length === 6);
+    const [first = 0, , third = 0, , fifth = 0] = begun;
+    // A timer may be early by a millisecond.
+    expect(third - first).toBeGreaterThanOrEqual(39);
+    expect(fifth - third).toBeGreaterThanOrEqual(39);
   });
 });
 

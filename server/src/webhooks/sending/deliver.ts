@@ -194,7 +194,10 @@ export const createDeliveryHandler = (app: App, sender: Sender, heldBack: HeldBa
     limitsOf: (webhook) => store.limits.ofGroup(webhook),
     first: BY_HAND,
     isAnswering: () => isAnswering(app.strapi),
-    startsATurn: () => (options.threads === 0 ? 1 : isVisited(app.strapi) ? 2 : 16),
+    pace: () => {
+      if (options.threads === 0) return { together: 1, restMs: 0 };
+      return isVisited(app.strapi) ? { together: 3, restMs: 2 } : { together: 16, restMs: 0 };
+    },
     // A handler is called once for each attempt: a post that is given back would call it again.
     handsOver: () =>
       options.threads === 1 &&

@@ -23,7 +23,7 @@ const open = (queue: MemoryStore, attemptMs: number, changes: Changes = {}) => {
     detached: (work) => work(),
     concurrency: 64,
     concurrencyPerGroup: 4,
-    startsATurn: () => 8,
+    pace: () => ({ together: 8, restMs: 0 }),
     reserveMs: 1000,
     renewMs: 2500,
     longestMs: 15_000,
