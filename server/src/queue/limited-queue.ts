@@ -269,18 +269,19 @@ export class LimitedQueue extends Queue {
     );
   }
 
-  /** How many rows of the group other nodes hold. Removes expired slots. */
   private async countOthers(tx: Tx, group: number, cap: LeaseCap): Promise<number> {
-    const slots = tx.table(this.limited.slots).where({ group_id: group });
-    const now = this.now();
-    const taken = (await slots.clone().select('id', 'leased_until')) as Row[];
-    const live = taken.filter(({ leased_until: until }) => Number(until) > now);
-    if (live.length < taken.length) await slots.where('leased_until', '<=', now).delete();
+    const counted = (await tx
+      .table(this.limited.slots)
+      .where({ group_id: group })
+      .where('leased_until', '>', this.now())
+      .pluck('id')) as (number | string)[];
     const except = new Set([...cap.except, ...(cap.ahead?.own ?? [])]);
-    return idsOf(live).filter((id) => !except.has(id)).length;
+    return counted.filter((id) => !except.has(Number(id))).length;
   }
 
   private async count(tx: Tx, group: number, leases: readonly LeasedRow[]): Promise<void> {
+    const slots = tx.table(this.limited.slots).where({ group_id: group });
+    await slots.where('leased_until', '<=', this.now()).delete();
     const taken = leases.map(({ id, owner, leaseUntil }) => {
       return { id, group_id: group, owner, leased_until: leaseUntil };
     });
