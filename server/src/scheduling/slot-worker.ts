@@ -404,7 +404,8 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
    */
   private startSome(): void {
     const late: L[] = [];
-    const { together, restMs } = this.options.pace();
+    const { announce, detached, pace } = this.options;
+    const { together, restMs } = pace();
     while (!this.stopping && this.begun < together) {
       const lease = this.slots.takeNext();
       if (!lease) break;
@@ -423,8 +424,6 @@ export class SlotWorker<L extends Lease, Outcome> implements GroupHandler {
       }
       void this.run(lease);
     }
-    if (late.length === 0) return;
-    const { announce, detached } = this.options;
-    detached(() => void this.giveBack(late).then(() => announce(null)));
+    if (late.length > 0) detached(() => void this.giveBack(late).then(() => announce(null)));
   }
 }
