@@ -9,8 +9,8 @@ const { contact } = require('./contact');
 module.exports = async ({ strapi, args: { uids, count } }) => {
   const took = uids.map(() => 0);
   for (let made = 0; made < count; made += 1) {
-    // By lot: whoever comes second may find the processor warmer, and what comes every so often, as a
-    // collection of garbage, would always meet the same one.
+    // By lot: whoever comes second may find the processor warmer, and collections of garbage, which come
+    // every so many creates, would keep meeting the same type.
     const first = Math.floor(Math.random() * uids.length);
     for (let turn = 0; turn < uids.length; turn += 1) {
       const at = (turn + first) % uids.length;

@@ -22,7 +22,7 @@ const LOCK_MS = 5000;
 /**
  * Makes transactions take SQLite's lock as they begin, and wait for it while another process writes. The site's own
  * wait is short, as requests stand still meanwhile, and a transaction that has read never waits: a boot would fail at
- * one of the host's writes. Nothing with other databases. To be called before the site is loaded.
+ * one of the host's writes. Does nothing on other databases. Call it before the site is loaded.
  * @param milliseconds the least that a statement waits before it fails
  * @returns a function that ends this
  */
