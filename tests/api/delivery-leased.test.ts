@@ -61,9 +61,13 @@ describeEach(databases(), 'a delivery of a process that sends', (database) => {
   it('needs nothing of its webhook that its write has not read', async () => {
     await createWebhook(site, receiver.url);
     const asked = await site.evaluate(async ({ strapi }) => {
+      // What a write has read is used for a quarter of a second; on a busy machine it may take longer itself.
+      const goodForMs = 250;
       let questions = 0;
+      let began = 0;
       const note = (query: string) => {
-        if (/AS modules\s+FROM\s+\S*switchboard_webhooks/i.test(query)) questions += 1;
+        const isEarly = performance.now() - began < goodForMs;
+        if (isEarly && /AS modules\s+FROM\s+\S*switchboard_webhooks/i.test(query)) questions += 1;
       };
       const { connection } = strapi.db;
       const hear = ({ sql: query }: { sql: string }) => note(query);
@@ -80,6 +84,7 @@ describeEach(databases(), 'a delivery of a process that sends', (database) => {
       for (let n = 0; n < 4; n += 1) {
         // Longer than anything that was read may be used.
         await new Promise((resolve) => setTimeout(resolve, 600));
+        began = performance.now();
         await strapi.service('plugin::switchboard.events').send('order.placed', { n });
       }
       await new Promise((resolve) => setTimeout(resolve, 300));
