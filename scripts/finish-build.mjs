@@ -67,10 +67,13 @@ module.exports = require('./index.mjs');
 `
 );
 
-/** Threads that send load this file alone, and of the plugin only what they need. */
+/** Each thread loads one file alone, and of the plugin only what it needs. */
 buildSync({
-  entryPoints: [path.join(ROOT, 'server/src/webhooks/sending/thread.ts')],
-  outfile: path.join(DIST, 'server/thread.js'),
+  entryPoints: ['webhooks/sending/thread.ts', 'database/checkpoint-thread.ts'].map((name) =>
+    path.join(ROOT, 'server/src', name)
+  ),
+  entryNames: '[name]',
+  outdir: path.join(DIST, 'server'),
   bundle: true,
   packages: 'external',
   platform: 'node',

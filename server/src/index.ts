@@ -5,6 +5,7 @@ import { type App, appOf } from './app';
 import { ineffective, misplaced } from './config';
 import { parseOptions } from './config/schema';
 import { crm } from './crm';
+import { startCheckpoints, stopCheckpoints } from './database/checkpoints';
 import { watchTransactions } from './database/transactions';
 import { listenUntilClosed } from './database/written-rows';
 import { doctorOf } from './doctor';
@@ -82,6 +83,7 @@ export default {
     ];
     for (const warning of warnings) strapi.log.warn(`switchboard: ${warning}`);
     for (const feature of featuresOf(app)) await feature.bootstrap?.(app);
+    await startCheckpoints(app);
   },
   async destroy({ strapi }: HostContext): Promise<void> {
     const app = appOf(strapi);
@@ -90,6 +92,7 @@ export default {
     await Promise.all([closeServer(strapi), ...last.map((feature) => feature.stop?.(app))]);
     for (const feature of last) await feature.destroy?.(app);
     await app.scheduler.close();
+    await stopCheckpoints(app);
   },
 };
 

@@ -1,0 +1,40 @@
+import { createRequire } from 'node:module';
+import { workerData } from 'node:worker_threads';
+import type { CheckpointThread } from './checkpoints';
+
+interface Connection {
+  /** Pages in the write-ahead log, and how many of them have been copied. */
+  pragma(text: string): { log: number; checkpointed: number }[];
+}
+
+/** Pages to copy at once: fewer than those at which a write of the site does it. */
+const FEWEST = 200;
+const MOST = 500;
+const SHORTEST_MS = 20;
+const LONGEST_MS = 500;
+
+const { driver, file } = workerData as CheckpointThread;
+const Database = createRequire(driver)(driver) as new (name: string, how: object) => Connection;
+const connection = new Database(file, { fileMustExist: true, timeout: 0 });
+
+let before = { log: 0, checkpointed: 0 };
+let pauseMs = SHORTEST_MS;
+
+/** Waits for no lock, and none waits for it. */
+const checkpoint = (): void => {
+  try {
+    const [now = before] = connection.pragma('wal_checkpoint(PASSIVE)');
+    // Once all of it is copied, the next commit begins the log anew.
+    const isNew = before.log === before.checkpointed && now.log !== before.log;
+    const pages = isNew ? now.log : now.log - before.log;
+    // By steps: if the site was first, these are only the last of many.
+    if (pages > MOST) pauseMs = Math.max(SHORTEST_MS, pauseMs / 2);
+    else if (pages < FEWEST) pauseMs = Math.min(LONGEST_MS, pauseMs * 1.5);
+    before = now;
+  } catch {
+    // The disk may be full; a write of the site says so.
+    pauseMs = LONGEST_MS;
+  }
+  setTimeout(checkpoint, pauseMs);
+};
+checkpoint();
