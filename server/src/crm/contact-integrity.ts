@@ -407,13 +407,12 @@ const followPhones = (app: App, source: ValueColumn, isKept: () => boolean): voi
   const { strapi } = app;
   const { attribute, tableName } = source;
   const { uid } = getInspected(app, 'contact');
-  const index = async (contacts: readonly ContactPhone[]): Promise<void> => {
-    if (isKept()) await indexPhones(await app.db.current(), contacts);
-  };
-  const written = async ({ params, result }: DataEvent): Promise<void> => {
+  const index = async (contacts: readonly ContactPhone[]): Promise<void> =>
+    indexPhones(await app.db.current(), contacts);
+  const written = ({ params, result }: DataEvent): Promise<void> | undefined => {
     const phone = (params.data as Data | undefined)?.[attribute];
     const id = (result as { documentId?: unknown } | null | undefined)?.documentId;
-    if (phone && typeof id === 'string') await index([{ document_id: id, phone }]);
+    if (isKept() && phone && typeof id === 'string') return index([{ document_id: id, phone }]);
   };
   const withPhone = ({ params }: DataEvent): Data[] =>
     isKept()
