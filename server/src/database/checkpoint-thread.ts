@@ -7,13 +7,10 @@ interface Connection {
   pragma(text: string): { log: number; checkpointed: number }[];
 }
 
-/** Pages to copy at once: fewer than those at which a write of the site does it. */
-const FEWEST = 200;
-const MOST = 500;
 const SHORTEST_MS = 20;
 const LONGEST_MS = 500;
 
-const { driver, file } = workerData as CheckpointThread;
+const { driver, file, pages: limit } = workerData as CheckpointThread;
 const Database = createRequire(driver)(driver) as new (name: string, how: object) => Connection;
 const connection = new Database(file, { fileMustExist: true, timeout: 0 });
 
@@ -28,8 +25,8 @@ const checkpoint = (): void => {
     const isNew = before.log === before.checkpointed && now.log !== before.log;
     const pages = isNew ? now.log : now.log - before.log;
     // By steps: if the site was first, these are only the last of many.
-    if (pages > MOST) pauseMs = Math.max(SHORTEST_MS, pauseMs / 2);
-    else if (pages < FEWEST) pauseMs = Math.min(LONGEST_MS, pauseMs * 1.5);
+    if (pages > limit / 2) pauseMs = Math.max(SHORTEST_MS, pauseMs / 2);
+    else if (pages < limit / 5) pauseMs = Math.min(LONGEST_MS, pauseMs * 1.5);
     before = now;
   } catch {
     // The disk may be full; a write of the site says so.
