@@ -9,7 +9,7 @@ const WARM_UP = 1500;
 const MANY = 10_000;
 const ROUNDS = 5;
 /** One create takes as long as a pause of the machine: few of them say nothing of a hundredth. */
-const SHORT_ROUNDS = 50;
+const SHORT_ROUNDS = 100;
 
 export const rows = ({ inSite, inServingSite, receiver, rounds }) => {
   const pairs = async (run, module = 'creates', count = COUNT) => {
