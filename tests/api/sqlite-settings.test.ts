@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import fs from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import Database from 'better-sqlite3';
 import { runCommand, startWorker } from '../support/command';
 import { describeEach, databases } from '../support/databases';
@@ -133,6 +135,55 @@ describeEach(onSqlite, 'a process of the command beside a site that is writing',
     const worker = await startWorker(site.env());
     expect(worker.log()).not.toMatch(/database is locked|busy_timeout/);
     await worker.stop();
+  }, 120_000);
+});
+
+describeEach(onSqlite, "a site's write-ahead log", () => {
+  let site: Site | undefined;
+  afterEach(async () => {
+    await site?.stop();
+  }, 60_000);
+
+  /** The contacts in the file without the log next to it; none while a part of it is being written. */
+  const contactsOfFile = (databaseName: string): number => {
+    const copy = `${databaseName}-copied`;
+    fs.copyFileSync(databaseName, copy);
+    const connection = new Database(copy, { readonly: true });
+    try {
+      return connection.prepare('SELECT id FROM switchboard_contacts').all().length;
+    } catch {
+      return 0;
+    } finally {
+      connection.close();
+      for (const end of ['', '-wal', '-shm']) fs.rmSync(`${copy}${end}`, { force: true });
+    }
+  };
+  const create = (email: string) => site?.request('POST', CONTACTS, { body: { email } });
+  const waitForContacts = async (count: number): Promise<void> => {
+    const { databaseName } = site as Site;
+    for (let tries = 0; tries < 40 && contactsOfFile(databaseName) !== count; tries += 1)
+      await sleep(100);
+    expect(contactsOfFile(databaseName)).toBe(count);
+  };
+
+  it('is copied into the file soon after a write, again and again, and while many write', async () => {
+    site = await startSite();
+    for (const count of [1, 2]) {
+      expect((await create(`first-${count}@example.test`))?.status).toBe(201);
+      await waitForContacts(count);
+    }
+    const emails = Array.from({ length: 200 }, (_one, at) => `${at}@example.test`);
+    const answers = await Promise.all(emails.map(create));
+    expect(new Set(answers.map((answer) => answer?.status))).toEqual(new Set([201]));
+    await waitForContacts(202);
+    expect(site.log()).not.toMatch(/checkpoints ended|database is locked/);
+  }, 120_000);
+
+  it('is left alone where the site has switched checkpoints off', async () => {
+    site = await startSite({ env: { SQLITE_CHECKPOINT_PAGES: '0' } });
+    expect((await create('kept@example.test'))?.status).toBe(201);
+    await sleep(2000);
+    expect(contactsOfFile(site.databaseName)).toBe(0);
   }, 120_000);
 });
 

@@ -10,9 +10,10 @@ interface Connection {
 const SHORTEST_MS = 20;
 const LONGEST_MS = 500;
 
-const { driver, file, pages: limit } = workerData as CheckpointThread;
+const { driver, file, pages: limit, synchronous } = workerData as CheckpointThread;
 const Database = createRequire(driver)(driver) as new (name: string, how: object) => Connection;
 const connection = new Database(file, { fileMustExist: true, timeout: 0 });
+connection.pragma(`synchronous = ${synchronous}`);
 
 let before = { log: 0, checkpointed: 0 };
 let pauseMs = SHORTEST_MS;

@@ -5,44 +5,48 @@ import type { App, Slot } from '../app';
 
 const THREAD = path.join(__dirname, 'checkpoint-thread.js');
 
-/** `driver`: the file of the module that the site's own connection is of. `pages`: at which a write would checkpoint. */
 export interface CheckpointThread {
+  /** The file of the module that the site's own connection is of. */
   driver: string;
   file: string;
+  /** `PRAGMA synchronous` of the site. */
+  synchronous: number;
+  /** Pages in the log at which a write of the site would checkpoint. */
   pages: number;
 }
 
-/** The site's own checkpoints come later by this factor: each one waits for the disk while a write waits for it. */
+/** A write's own checkpoint comes later by this factor: it waits for the disk, and the site with it. */
 const LATER = 4;
 
 const thread = (): Slot<Worker> => ({});
 
 /**
  * Copies commits from SQLite's write-ahead log into its file, in a thread: otherwise one write in fifty or so does it.
- * Not if the site has switched its own checkpoints off, as tools that copy the log ask for.
+ * Not if the site has switched automatic checkpoints off, as tools that copy the log want it.
  */
 export const startCheckpoints = async (app: App): Promise<void> => {
-  const settings = await app.db.sqliteSettings();
-  if (settings?.journalMode !== 'wal' || settings.checkpointPages <= 0) return;
+  if (app.db.client !== 'sqlite') return;
   const { knex } = app.db.pool;
-  const { connectionSettings, driver } = knex.client as {
-    connectionSettings: { options?: object };
-    driver: unknown;
-  };
+  const pragma = async (text: string): Promise<unknown> =>
+    Object.values((await knex.raw<object[]>(`PRAGMA ${text}`))[0] ?? {}).at(-1);
+  const file = String(await pragma('database_list'));
+  const own = Number(await pragma('wal_autocheckpoint'));
+  if (!file || own <= 0 || (await pragma('journal_mode')) !== 'wal') return;
   // Another copy of SQLite in this process would undo the locks that this one has on the file.
+  const { connectionSettings, driver } = knex.client as Record<string, { options?: unknown }>;
   const loaded = Object.values(require.cache).find((one) => one?.exports === driver);
-  if (!loaded || connectionSettings.options) return;
-  const checkpointAt = (pages: number) => knex.raw(`PRAGMA wal_autocheckpoint = ${pages}`);
-  const pages = LATER * settings.checkpointPages;
-  const workerData: CheckpointThread = { driver: loaded.filename, file: settings.file, pages };
+  if (!loaded || connectionSettings?.options) return;
+  const pages = own * LATER;
+  const synchronous = Number(await pragma('synchronous'));
+  const workerData: CheckpointThread = { driver: loaded.filename, file, synchronous, pages };
   const worker = new Worker(THREAD, { workerData });
   worker.unref();
   worker.once('error', (error) => {
     logFailure(app, 'the thread for SQLite checkpoints ended', 'warn')(error);
-    checkpointAt(settings.checkpointPages).catch(() => {}); // The database may be closed.
+    pragma(`wal_autocheckpoint = ${own}`).catch(() => {}); // The database may be closed.
   });
   app.part(thread).value = worker;
-  await checkpointAt(pages);
+  await pragma(`wal_autocheckpoint = ${pages}`);
 };
 
 export const stopCheckpoints = async (app: App): Promise<void> => {

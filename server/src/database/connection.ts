@@ -47,7 +47,7 @@ interface Prepared {
   run(bindings: readonly unknown[]): unknown;
 }
 
-/** By connection: a statement is its connection's, and goes with it. The ones that were used last come last. */
+/** By connection: a statement is its connection's, and goes with it. */
 const prepared = new WeakMap<object, Map<string, Prepared>>();
 /** Statements kept by a connection: different columns make different statements. */
 const KEPT = 200;
@@ -55,11 +55,11 @@ const KEPT = 200;
 const prepareOnce = (connection: { prepare(sql: string): Prepared }, sql: string): Prepared => {
   const statements = prepared.get(connection) ?? new Map<string, Prepared>();
   prepared.set(connection, statements);
-  const statement = statements.get(sql) ?? connection.prepare(sql);
-  statements.delete(sql);
+  const known = statements.get(sql);
+  if (known) return known;
+  if (statements.size >= KEPT) statements.clear();
+  const statement = connection.prepare(sql);
   statements.set(sql, statement);
-  const [oldest] = statements.keys();
-  if (statements.size > KEPT && oldest !== undefined) statements.delete(oldest);
   return statement;
 };
 

@@ -224,14 +224,6 @@ const UNIQUE_TRIES = 5;
 
 let savepoints = 0;
 
-export interface SqliteSettings {
-  file: string;
-  journalMode: string;
-  busyTimeoutMs: number;
-  /** Pages in the write-ahead log at which a commit copies them to the file; 0: never. */
-  checkpointPages: number;
-}
-
 /** The site's database; ARCHITECTURE.md describes which transactions may be nested. */
 export class Database {
   readonly clock: DatabaseClock;
@@ -388,27 +380,16 @@ export class Database {
     return runPrepared(this.pool.knex, statement);
   }
 
-  /** Settings of a site's SQLite; null of one in memory, undefined of another database. */
-  async sqliteSettings(): Promise<SqliteSettings | null | undefined> {
-    if (this.client !== 'sqlite') return undefined;
-    const { knex } = await this.current();
-    const read = async (pragma: string): Promise<unknown> =>
-      Object.values((await knex.raw<object[]>(`PRAGMA ${pragma}`))[0] ?? {}).at(-1);
-    const file = await read('database_list');
-    if (!file) return null;
-    return {
-      file: String(file),
-      journalMode: String(await read('journal_mode')),
-      busyTimeoutMs: Number(await read('busy_timeout')),
-      checkpointPages: Number(await read('wal_autocheckpoint')),
-    };
-  }
-
   /** Boot warnings about a site's SQLite; none about one in memory, null of another database. */
   async sqliteWarnings(): Promise<string[] | null> {
-    const settings = await this.sqliteSettings();
-    if (!settings) return settings === null ? [] : null;
-    const { journalMode: mode, busyTimeoutMs: wait } = settings;
+    if (this.client !== 'sqlite') return null;
+    const { knex } = await this.current();
+    const read = async (pragma: string): Promise<Record<string, unknown>> =>
+      (await knex.raw<Record<string, unknown>[]>(`PRAGMA ${pragma}`))[0] ?? {};
+    const { file } = await read('database_list');
+    if (!file) return [];
+    const mode = String((await read('journal_mode')).journal_mode);
+    const wait = Number((await read('busy_timeout')).timeout);
     const faults = [
       mode.toLowerCase() !== 'wal' &&
         `SQLite runs without its write-ahead log (journal_mode is ${mode}): set it to WAL`,

@@ -18,6 +18,7 @@ const connections = {
       afterCreate(connection, done) {
         connection.pragma(`journal_mode = ${env('SQLITE_JOURNAL_MODE', 'WAL')}`);
         connection.pragma(`busy_timeout = ${env('SQLITE_BUSY_TIMEOUT', '50')}`);
+        connection.pragma(`wal_autocheckpoint = ${env('SQLITE_CHECKPOINT_PAGES', '1000')}`);
         // What is committed outlives the process all the same, though not the machine.
         if (env('SITE_AS_USED') !== '1') connection.pragma('synchronous = OFF');
         done(null, connection);
