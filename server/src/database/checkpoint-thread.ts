@@ -22,7 +22,7 @@ let pauseMs = SHORTEST_MS;
 const checkpoint = (): void => {
   try {
     const [now = before] = connection.pragma('wal_checkpoint(PASSIVE)');
-    // Once all of it is copied, the next commit begins the log anew.
+    // Once all of it is copied, the next commit starts the log again.
     const isNew = before.log === before.checkpointed && now.log !== before.log;
     const pages = isNew ? now.log : now.log - before.log;
     // By steps: if the site was first, these are only the last of many.
