@@ -32,7 +32,6 @@ const COLUMNS = [
 /** The rest of an import's limit of 200 columns, for single custom fields and parts of addresses. */
 const MAX_NAMES = 150;
 const PAGE = 500;
-const EVERYTHING = { keys: null, tags: true };
 
 /** A heading that an import reads as it is, whatever separates the columns. */
 const PLAIN_NAME = /^[\p{L}\p{N}_]([\p{L}\p{N}_ .-]{0,98}[\p{L}\p{N}_])?$/u;
@@ -49,7 +48,7 @@ async function* pagesOf(app: App, watched: WatchedSource, may: ContentPermission
   for (let last = 0; ;) {
     const page = { ...search, orderBy: { id: 'asc' }, limit: PAGE };
     const after = { $and: [where, { id: { $gt: last } }] };
-    const rows = await readRows(app, watched, after, { ...EVERYTHING, whole }, page);
+    const rows = await readRows(app, watched, after, { keys: null, tags: true, whole }, page);
     yield await Promise.all(rows.map((row) => may.sanitizeOutput(row)));
     if (rows.length < PAGE) return;
     last = Number(rows.at(-1)?.id);

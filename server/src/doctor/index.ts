@@ -364,11 +364,9 @@ const posEvents: Check = async (app) => {
   );
 };
 
-type NamedResult = CheckResult & { name: string };
-
 /** A check that cannot run reports that; the others still run. */
 const examine = async (app: App, checks: Readonly<Record<string, Check>>) => {
-  const results: NamedResult[] = [];
+  const results: (CheckResult & { name: string })[] = [];
   for (const [name, look] of Object.entries(checks)) {
     try {
       const result = await look(app);

@@ -82,18 +82,14 @@ const judge = (found: z.core.$ZodRawIssue): { rule: string; code?: CodedRefusal 
 };
 
 /** A field's error in the host's format, with a code if possible. */
-export interface FieldIssue extends Partial<CodedRefusal> {
-  path: string[];
-  message: string;
-  name: 'ValidationError';
-}
-
-export const issue = (path: string[], message: string, code?: CodedRefusal): FieldIssue => ({
+export const issue = (path: string[], message: string, code?: CodedRefusal) => ({
   path,
   message,
   name: 'ValidationError',
   ...(code && codeOf(code)),
 });
+
+export type FieldIssue = ReturnType<typeof issue>;
 
 /** A limit: more issues help no reader, and formatting them all can take a minute. */
 export const MAX_NAMED = 20;
@@ -224,17 +220,14 @@ export const definedOf = (input: object): Record<string, unknown> =>
 export const LARGEST_ID = 2_147_483_647;
 
 /** The id of a row as a query has it. @param what  it is the id of, such as `a webhook` */
-export const idText = (what: string) =>
-  z
+export const idText = (what: string) => {
+  const message = { message: `must be the id of ${what}` };
+  return z
     .string()
-    .regex(/^[1-9]\d{0,9}$/, { message: `must be the id of ${what}` })
+    .regex(/^[1-9]\d{0,9}$/, message)
     .transform(Number)
-    .pipe(
-      z
-        .number()
-        .int()
-        .max(LARGEST_ID, { message: `must be the id of ${what}` })
-    );
+    .pipe(z.number().int().max(LARGEST_ID, message));
+};
 
 /** Half of a pair: no text that a database stores has one. */
 export const LONE_SURROGATE = /\p{Surrogate}/u;

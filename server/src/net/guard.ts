@@ -24,18 +24,6 @@ type GuardVerdict = { verdict: 'allowed' | 'unresolvable' } | Refusal;
 /** A URL judged by everything but DNS. */
 type UrlInspection = { verdict: 'allowed'; url: URL; localAllowed: boolean } | Refusal;
 
-export interface AddressGuard {
-  /** For saving: the whole judgement, DNS included. Never rejects. */
-  checkUrl(url: string): Promise<GuardVerdict>;
-  /**
-   * For deliveries: checks all but DNS, which one of `lookups` judges at connect time. Never rejects.
-   * @param isOpen whether private addresses are allowed; determined by default
-   */
-  inspectUrl(url: string, isOpen?: boolean): Promise<UrlInspection>;
-  /** For agents. `open` belongs to requests whose inspection said `localAllowed`. */
-  lookups: { guarded: LookupFunction; open: LookupFunction };
-}
-
 export interface AddressGuardOptions {
   /** Combines environment, option and hook; called for each URL. A throw means no, and so does a missing function. */
   isLocalAllowed?: () => boolean | Promise<boolean>;
@@ -52,7 +40,7 @@ const HOW_TO_ALLOW = 'The option webhooks.allowPrivateNetworks can allow them.';
 const BLOCKED_NAME = `The host name leads to an address of this server or of a private network, which is refused. ${HOW_TO_ALLOW}`;
 
 /** The guard of docs/contract-webhooks.md#private-addresses. A name is refused if any of its addresses is. */
-export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
+export function createAddressGuard(options: AddressGuardOptions) {
   const { allowedCidrs = [] } = options;
   const resolve = createHostResolver({
     timeoutMs: options.dnsTimeoutMs ?? 5000,
@@ -65,6 +53,10 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
   /** If the list allows loopback, its names are judged by their addresses. */
   const loopbackListed = ['127.0.0.1', '::1'].some((ip) => judgeAddress(ip, allowedCidrs) === null);
 
+  /**
+   * For deliveries: checks all but DNS, which one of `lookups` judges at connect time. Never rejects.
+   * @param isOpen whether private addresses are allowed; determined by default
+   */
   const inspectUrl = async (text: string, isOpen?: boolean): Promise<UrlInspection> => {
     const url = parseUrl(text);
     if (!(url instanceof URL)) return { verdict: 'invalid', ...url };
@@ -78,12 +70,8 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     if (localAllowed) return allowed;
     // All checks of a host without DNS.
     const { hostname } = url;
-    const isLocal = !loopbackListed && isLocalName(hostname);
-    const reason = isLiteral(hostname)
-      ? judgeAddress(hostname, allowedCidrs)
-      : isLocal
-        ? 'loopback'
-        : null;
+    const ofName = !loopbackListed && isLocalName(hostname) ? 'loopback' : null;
+    const reason = isLiteral(hostname) ? judgeAddress(hostname, allowedCidrs) : ofName;
     if (reason === null) return allowed;
     return {
       verdict: 'refused',
@@ -92,6 +80,7 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     };
   };
 
+  /** For saving: the whole judgement, DNS included. Never rejects. */
   const checkUrl = async (text: string): Promise<GuardVerdict> => {
     const inspection = await inspectUrl(text);
     if (inspection.verdict !== 'allowed') return inspection;
@@ -113,8 +102,12 @@ export function createAddressGuard(options: AddressGuardOptions): AddressGuard {
     return addresses;
   });
 
-  return { checkUrl, inspectUrl, lookups: { guarded, open } };
+  /** For agents. `open` belongs to requests whose inspection said `localAllowed`. */
+  const lookups = { guarded, open };
+  return { checkUrl, inspectUrl, lookups };
 }
+
+export type AddressGuard = ReturnType<typeof createAddressGuard>;
 
 /** The URL, or a sentence about what is wrong with it. */
 function parseUrl(text: unknown): URL | { reason: string; code: RefusalCode } {

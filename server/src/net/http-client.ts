@@ -415,7 +415,7 @@ interface HttpClientOptions {
  */
 export class HttpClient {
   private readonly transport: Promise<Transport>;
-  private readonly opened: Promise<unknown>;
+  private readonly opened: Promise<Transport | void>;
   private readonly running = new Set<Attempt>();
   private closed = false;
 
@@ -446,10 +446,7 @@ export class HttpClient {
   close(): void {
     this.closed = true;
     for (const attempt of this.running) attempt.fail('aborted');
-    this.transport.then(
-      (transport) => transport.close(),
-      () => {}
-    );
+    void this.opened.then((transport) => transport?.close());
   }
 }
 

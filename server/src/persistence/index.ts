@@ -198,10 +198,7 @@ class HostSettings {
 const absentOf = ({ options }: App, features: readonly Feature[]): ReadonlySet<string> => {
   const types = features
     .filter((feature) => !isOn(feature, options.features))
-    .flatMap(({ contentTypes, controllers }) => [
-      ...Object.keys(contentTypes ?? {}),
-      ...Object.keys(controllers ?? {}),
-    ]);
+    .flatMap(({ contentTypes, controllers }) => Object.keys({ ...contentTypes, ...controllers }));
   const actions = ADMIN_ACTIONS.filter(
     (action) => !isOn({ option: featureOfAction(action) }, options.features)
   ).map((action) => action.slice(0, action.indexOf('.')));

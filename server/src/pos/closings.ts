@@ -95,11 +95,11 @@ const closingAnswer = (
 /** `pos.closing`: the answer, with the connection; of live closings only. */
 const publishClosing = async (
   app: App,
-  { id, external_id: label }: Pick<PosEventRow, 'id' | 'external_id'>,
+  { id, external_id: label, mode }: Pick<PosEventRow, 'id' | 'external_id' | 'mode'>,
   compared: ComparedClosing,
   connection: ConnectionRow | undefined
 ): Promise<void> => {
-  if (!connection) return;
+  if (!connection || mode !== 'live') return;
   const named = { connection: { id: Number(connection.id), name: connection.name } };
   const data = { ...closingAnswer(id, compared, false), ...named };
   const subject = { type: 'till_record', id: String(id), label } as const;
@@ -112,9 +112,8 @@ const compareAgain = async (tx: Tx, app: App, closing: PosClosingRow, connection
   const event: Pick<PosEventRow, 'state' | 'body' | 'received_at' | 'external_id'> | undefined =
     await tx
       .table(POS_EVENTS_TABLE)
-      .select('state', 'body', 'received_at', 'external_id')
       .where({ id })
-      .first();
+      .first('state', 'body', 'received_at', 'external_id');
   if (!event) return null;
   const reading = readStored('closing', event);
   if (!reading.ok) return null;
@@ -125,10 +124,8 @@ const compareAgain = async (tx: Tx, app: App, closing: PosClosingRow, connection
   if (result !== closing.result) await closings(tx).where({ event_id: id }).update({ result });
   if (compared.state === event.state) return compared;
   await tx.table(POS_EVENTS_TABLE).where({ id }).update({ state: compared.state });
-  if (mode === 'live') {
-    const named = { id, external_id: event.external_id };
-    await publishClosing(app, named, compared, connections.get(connection));
-  }
+  const named = { id, external_id: event.external_id, mode };
+  await publishClosing(app, named, compared, connections.get(connection));
   return compared;
 };
 
@@ -182,10 +179,8 @@ const accept = async (
     to_at: record.toMs,
     result: JSON.stringify(compared.comparison),
   });
-  if (place.mode === 'live') {
-    const named = { id: eventId, external_id: record.externalId };
-    await publishClosing(app, named, compared, connection);
-  }
+  const named = { id: eventId, external_id: record.externalId, mode: place.mode };
+  await publishClosing(app, named, compared, connection);
   return { status: 202, body: closingAnswer(eventId, compared, false) };
 };
 
@@ -207,8 +202,13 @@ type Range = Pick<PosClosingRow, 'event_id' | 'connection_id' | 'mode' | 'from_a
  * compared once afterwards. Locks the connections like accepting and comparing do, so a record that a closing missed is
  * found here, whichever came first.
  */
-export const markClosings = async (tx: Tx, app: App, touched: readonly Touched[]) => {
-  if (touched.length === 0) return;
+export const markClosings = async (tx: Tx, app: App, rows: readonly Touched[]) => {
+  if (rows.length === 0) return;
+  const touched = rows.map(({ connection_id: connection, mode, occurred_ms: at }) => ({
+    connection: Number(connection),
+    mode,
+    at: Number(at),
+  }));
   const earliest = touched.reduce((least, { at }) => Math.min(least, at), Infinity);
   const latest = touched.reduce((most, { at }) => Math.max(most, at), -Infinity);
   const ranges: Range[] = await closings(tx)

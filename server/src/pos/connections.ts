@@ -42,9 +42,6 @@ const groupsOf = async (db: Db, ids: readonly number[]): Promise<string[]> =>
  */
 class GroupsChanged extends Error {
   readonly code = '40001';
-  constructor() {
-    super('A connection joined a group meanwhile.');
-  }
 }
 
 export type Connections = ReadonlyMap<number, ConnectionRow>;
@@ -86,7 +83,9 @@ export const withConnections = async <T>(
     const connections = await readConnections(tx, ids, groups, { lock: true });
     for (const id of ids) {
       const digest = connections.get(id)?.group_digest ?? null;
-      if (digest !== null && !groups.includes(digest)) throw new GroupsChanged();
+      if (digest !== null && !groups.includes(digest)) {
+        throw new GroupsChanged('A connection joined a group meanwhile.');
+      }
     }
     return work(tx, connections);
   });

@@ -174,9 +174,8 @@ const attachOne = async (app: App, eventId: number): Promise<void> => {
   const db = await app.db.current();
   const sale: SaleRow | undefined = await db
     .table(POS_EVENTS_TABLE)
-    .select('id', 'connection_id', 'family_digest', 'body', 'received_at')
     .where({ id: eventId })
-    .first();
+    .first('id', 'connection_id', 'family_digest', 'body', 'received_at');
   // Not in the transaction: record processing holds it, and may wait for the purchase.
   const connection: ConnectionRow | undefined =
     sale && (await db.table(CONNECTIONS_TABLE).where({ id: sale.connection_id }).first());

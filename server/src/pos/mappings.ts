@@ -12,11 +12,6 @@ export interface MappedLine {
   line: number;
 }
 
-interface NamedLocation {
-  connection: number;
-  ref: string;
-}
-
 /** The key of a value; `connection` is only needed for a `location_ref`. */
 export const mappingDigest = (kind: MappingKind, value: string, connection: number | null) => {
   switch (kind) {
@@ -41,7 +36,7 @@ type Found = Pick<PosMappingRow, 'id' | 'active_digest' | 'item_id' | 'location_
 export const loadMappings = async (
   db: Db,
   names: readonly ItemName[],
-  locations: readonly NamedLocation[]
+  locations: readonly { connection: number; ref: string }[]
 ) => {
   const digests = [
     ...names.flatMap(itemWaits),

@@ -12,7 +12,7 @@ import type { Db } from '../database/db';
 import type { PlainTable } from '../database/tables/plain-tables';
 import { csvLine, noFormula } from '../runtime/text';
 import { namedItems } from '../stock/items';
-import { beginningOf, dayAfter, dayInZone } from './rules/shop-time';
+import { beginningOf, dayAfter, dayInZone, QUARTER_MS } from './rules/shop-time';
 import type { PosEventRow } from './tables';
 import { connectionNames } from './connections';
 import type { SalesQuery } from './admin/inputs';
@@ -201,10 +201,6 @@ export interface Counted {
 const SALES_TABLE = 'switchboard_sales_rollups';
 const ITEM_SALES_TABLE = 'switchboard_item_rollups';
 
-const QUARTER_MS = 900_000;
-
-const quarterOf = (at: number): number => Math.floor(at / QUARTER_MS) * QUARTER_MS;
-
 /** Sums use two columns, so they neither overflow nor lose a cent: `total = high × 1,000,000,000 + low`. */
 const PARTS = 1_000_000_000n;
 
@@ -310,7 +306,8 @@ export class SumChanges {
     before: Counted | null,
     after: Counted | null
   ): void {
-    const keys = { quarter: quarterOf(Number(at)), connection_id: Number(connection) };
+    const quarter = Math.floor(Number(at) / QUARTER_MS) * QUARTER_MS;
+    const keys = { quarter, connection_id: Number(connection) };
     for (const [counted, sign] of [[before, -1] as const, [after, 1] as const]) {
       if (!counted) continue;
       const { currency, amount: total, pieces } = counted;

@@ -1,4 +1,4 @@
-import { inChunks } from '../database/written-rows';
+import { findInChunks } from '../database/written-rows';
 import type { App } from '../app';
 import type { Db, Tx } from '../database/db';
 import { foldInDatabase, lockLevels, type Place, placeKey, placeOf, readLevels } from './ledger';
@@ -17,16 +17,14 @@ type PlaceRow = Record<'item_id' | 'location_id', number>;
 
 /** The times of the newest counts of test mode, by `placeKey`. */
 export const readTrialCounts = async (db: Db, places: readonly Place[]) => {
-  const times = new Map<string, number>();
-  for (const some of inChunks(places)) {
-    const rows: (PlaceRow & { at: Big })[] = await db
+  const rows = await findInChunks<PlaceRow & { at: Big }, Place>(places, (some) =>
+    db
       .table(TRIAL_COUNTS_TABLE)
       .select('item_id', 'location_id', 'at')
       .whereIn('item_id', [...new Set(some.map(({ item }) => item))])
-      .whereIn('location_id', [...new Set(some.map(({ location }) => location))]);
-    for (const row of rows) times.set(placeKey(placeOf(row)), Number(row.at));
-  }
-  return times;
+      .whereIn('location_id', [...new Set(some.map(({ location }) => location))])
+  );
+  return new Map(rows.map((row) => [placeKey(placeOf(row)), Number(row.at)]));
 };
 
 /** Writes down counts that test mode accepted; a newer one of the same place stays. */

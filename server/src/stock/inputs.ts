@@ -34,7 +34,7 @@ const name = labelText();
 const LARGEST = 1_000_000_000;
 const quantity = z.number().int().min(-LARGEST).max(LARGEST);
 
-const rowId = z.number().int().min(1).max(LARGEST_ID);
+export const rowId = z.number().int().min(1).max(LARGEST_ID);
 
 export const locationName = z.union([rowId, identifier], {
   error: 'must be the id or the code of a location',

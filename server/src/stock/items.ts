@@ -82,11 +82,9 @@ const standIn = ({ sku }: Product, item: ItemRow | undefined): number | null => 
   return item.archived_at === null ? Number(item.id) : null;
 };
 
-type NamedItem = Pick<ItemRow, 'id' | 'sku' | 'name'>;
-
 /** Items by their ids, archived ones too. */
 export const namedItems = async (db: Db, ids: readonly number[]) => {
-  const rows = await findInChunks<NamedItem>(ids, (some) =>
+  const rows = await findInChunks<Pick<ItemRow, 'id' | 'sku' | 'name'>>(ids, (some) =>
     db.table(ITEMS_TABLE).select('id', 'sku', 'name').whereIn('id', some)
   );
   return new Map(rows.map((row) => [Number(row.id), row]));

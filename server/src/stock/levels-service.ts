@@ -136,14 +136,10 @@ const toGridRow = (item: GridItem, levels: readonly JoinedLevel[]): StockGridRow
     total: quantities.reduce((sum, quantity) => sum + quantity, 0),
     low: levels.some(isLow),
     negative: quantities.some((quantity) => quantity < 0),
-    levels: levels.map((level) => ({
-      id: Number(level.id),
-      location: summaryOf(level),
-      quantity: Number(level.quantity),
-      low_at: level.low_at === null ? null : Number(level.low_at),
-      low: isLow(level),
-      last_counted_at: isoTimeOrNull(level.count_at),
-    })),
+    levels: levels.map((level) => {
+      const { id, location, quantity, low_at, last_counted_at } = toLevel(level);
+      return { id, location, quantity, low_at, low: isLow(level), last_counted_at };
+    }),
   };
 };
 

@@ -86,13 +86,12 @@ export const declarations = (app: App): Promise<EventMap> =>
   });
 
 /** Every event that is declared, whether its module is on or not. */
-export const declaredEvents = async (app: App): Promise<EventMap> => {
-  return Object.fromEntries(
+export const declaredEvents = async (app: App): Promise<EventMap> =>
+  Object.fromEntries(
     Object.entries(await declarations(app)).filter(
       ([name, declared]) => isEventName(name) && typeof declared === 'object' && declared !== null
     )
   );
-};
 
 const isModuleId = (id: string): id is ModuleId => (MODULE_IDS as readonly string[]).includes(id);
 

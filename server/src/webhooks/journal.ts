@@ -140,10 +140,7 @@ export const insertEntries = (db: Db, entries: readonly JournalEntry[]): Promise
  * @param after the `last` of the page before; 0 for the beginning
  * @returns envelopes as JSON texts, and the place up to which the reader has now seen everything
  */
-export const readJournal = async (
-  app: App,
-  { after, limit }: { after: number; limit: number }
-): Promise<{ envelopes: string[]; last: number }> => {
+export const readJournal = async (app: App, { after, limit }: { after: number; limit: number }) => {
   const given = await numberEvents(app);
   const db = await app.db.current();
   // An unknown place comes from a database that a backup has replaced.

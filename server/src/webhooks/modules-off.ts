@@ -26,13 +26,11 @@ const ALL = MODULE_IDS.join();
 export class HeldBack {
   /** Parks a leased delivery until its module is on, with others of the same turn: it may be one of 100,000. */
   readonly hold: (lease: LeasedDelivery) => Promise<void>;
-  private readonly deliveries: ReturnType<typeof getDeliveryStore>;
   private readonly releasing: BackgroundWork;
   /** The switches as this node last saw them: while all were on, nothing is asked. */
   private seen: string | null = null;
 
   constructor(private readonly app: App) {
-    this.deliveries = getDeliveryStore(app);
     this.hold = createGathering((leases) => this.park(leases));
     this.releasing = new BackgroundWork({
       detached: app.detached,
@@ -54,7 +52,7 @@ export class HeldBack {
 
   /** As the store's: nothing but what is sent by hand is due while the module Webhooks is off. */
   async dueTimes(): Promise<ReadonlyMap<number, number>> {
-    const due = await this.deliveries.dueTimes();
+    const due = await getDeliveryStore(this.app).dueTimes();
     if (this.seen === ALL) return due;
     const enabled = await this.lookAtSwitches();
     return enabled.has('webhooks') ? due : new Map([...due].filter(([id]) => id === BY_HAND));

@@ -55,9 +55,6 @@ const SILENT_MS = 30_000;
 /** Before others take a node for one that was killed, it remembers nothing: their clocks may differ. */
 const TRUSTED_MS = 20_000;
 
-/** True in a process of the command `switchboard`, which is no node of the site. */
-const isCommand = (app: App): boolean => app.strapi.config.get('switchboard-command') !== undefined;
-
 export const ownFacts = (app: App): AddressFacts => {
   const option = app.options.webhooks.allowPrivateNetworks;
   const nodeEnv = givenNodeEnv();
@@ -179,7 +176,8 @@ const followed = (): Slot<FollowedFacts> => ({});
 
 /** At the start: a node publishes its facts, and keeps them fresh; a command reads the site's. */
 export const prepareNodes = async (app: App): Promise<void> => {
-  if (isCommand(app)) {
+  // A process of the command `switchboard` is no node of the site.
+  if (app.strapi.config.get('switchboard-command') !== undefined) {
     app.part(followed).value = await readFollowed(app);
     return;
   }

@@ -37,13 +37,12 @@ const TOTAL_MAX = 32 * MIB;
 /** Providers sit in data centres: what has not come by then is not coming. */
 const DEADLINE_MS = 30_000;
 
-const PATH = 'fw-crm/v1/email/';
 const budget = createBodyBudget(TOTAL_MAX);
 
 /** Leaves what mail providers post to the route, which reads it only if a provider is configured. */
 export const leaveProviderPostsUnread = (app: App) => {
   const prefix = app.strapi.config.get<string>('api.rest.prefix', '/api').replace(/\/+$/, '');
-  const base = `${prefix}/${PATH}`.toLowerCase();
+  const base = `${prefix}/fw-crm/v1/email/`.toLowerCase();
   return leavingPostsUnparsed((path) => path.startsWith(base));
 };
 

@@ -104,9 +104,6 @@ const isCurrent = (timestamp: unknown, now: number): boolean => {
   return now - at <= SIGNATURE_WINDOW_MS && at - now <= AHEAD_MS;
 };
 
-const SENDGRID_SIGNATURE = 'x-twilio-email-event-webhook-signature';
-const SENDGRID_TIMESTAMP = 'x-twilio-email-event-webhook-timestamp';
-
 /** @throws Error if the text is no public key; the site's options are then wrong. */
 export const sendgridKey = (given: string): KeyObject => {
   const key = given.trim();
@@ -115,8 +112,8 @@ export const sendgridKey = (given: string): KeyObject => {
 };
 
 const isSignedBySendgrid = (key: KeyObject, post: ProviderPost, now: number): boolean => {
-  const signature = post.header(SENDGRID_SIGNATURE);
-  const timestamp = post.header(SENDGRID_TIMESTAMP);
+  const signature = post.header('x-twilio-email-event-webhook-signature');
+  const timestamp = post.header('x-twilio-email-event-webhook-timestamp');
   if (!signature || !timestamp || !isCurrent(timestamp, now)) return false;
   const signed = Buffer.concat([Buffer.from(timestamp), post.bytes]);
   try {
@@ -229,9 +226,7 @@ const record = (value: unknown): Values => (isRecord(value) ? value : {});
 
 const variablesOf = (data: Values): Values => {
   const variables = data['user-variables'];
-  return typeof variables === 'string'
-    ? record(jsonIn(Buffer.from(variables).toString('utf8')))
-    : record(variables);
+  return record(typeof variables === 'string' ? jsonIn(variables) : variables);
 };
 
 const MAILGUN_TYPES: ReadonlyMap<string, ProviderEvent['type']> = new Map([

@@ -384,10 +384,8 @@ export class ContactBatch {
     return inUnitOfWork(app, getInspected(app, 'contact').events, async (write) => {
       // The first statement, because MySQL keeps the snapshot of the transaction's first read.
       await lockRows(app, CONTACT, { id: { $in: found.map(({ known }) => known.rowId) } });
-      const current = await readKnown(
-        app,
-        found.map(({ row }) => row)
-      );
+      const rows = found.map(({ row }) => row);
+      const current = await readKnown(app, rows);
       const updates: Update[] = [];
       const left: ImportRow[] = [];
       for (const { row, known: before } of found) {
@@ -476,10 +474,8 @@ export class ContactBatch {
 const blankOf = (app: App, { uid, source }: WatchedSource): Payload => {
   const { attributes } = app.strapi.contentType(uid as UID.ContentType);
   const shapes = Object.entries(attributes as Record<string, { default?: unknown }>);
-  return serialize(
-    source,
-    Object.fromEntries(shapes.map(([name, one]) => [name, one.default])) as Entry
-  );
+  const entry: Entry = Object.fromEntries(shapes.map(([name, one]) => [name, one.default]));
+  return serialize(source, entry);
 };
 
 /** Says what an import of rows would come to, and only reads. */

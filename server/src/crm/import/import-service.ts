@@ -27,11 +27,10 @@ interface Column {
   name?: string;
 }
 
-const TEXTS: readonly string[] = CONTACT_TEXT_COLUMNS;
 const NUMBERS: readonly string[] = CONTACT_NUMBER_COLUMNS;
 const BAGS: readonly string[] = CONTACT_BAGS;
 const READ_ONLY: readonly string[] = CONTACT_READ_ONLY_COLUMNS;
-const PLAIN: readonly string[] = [...TEXTS, ...NUMBERS, ...BAGS, 'tags'];
+const PLAIN: readonly string[] = [...CONTACT_TEXT_COLUMNS, ...NUMBERS, ...BAGS, 'tags'];
 
 const columnOf = (heading: string): Column | null => {
   const key = columnName(heading);

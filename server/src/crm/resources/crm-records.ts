@@ -221,15 +221,12 @@ export const tagsOfContact = async (app: App, id: string): Promise<TagRef[]> => 
   return tagsOf(watched, row);
 };
 
-interface UidService {
-  generateUIDField(of: { contentTypeUID: string; field: string; data: Input }): Promise<string>;
-}
-
 /** A free slug for a tag of that name: the host makes slugs only in the admin panel. */
 export const freeSlug = async (app: App, name: string): Promise<string | undefined> => {
   const { uid, own } = getSource(app, 'tag');
   if (!own) return undefined;
-  const service = app.strapi.plugin('content-manager')?.service('uid') as UidService | undefined;
+  const service = app.strapi.plugin('content-manager')?.service('uid') as
+    { generateUIDField(of: object): Promise<string> } | undefined;
   if (!service) throw new errors.ValidationError('slug: is required');
   const of = { contentTypeUID: uid, field: 'slug', data: { name } };
   const slug = await service.generateUIDField(of);

@@ -6,14 +6,12 @@ import { type Kind, KINDS } from '../rules';
 
 /** zod schemas of what the CRM's routes take and answer; `strapi openapi generate` documents them. */
 
-type Shape = Record<string, z.ZodType>;
-
 const DATES = 'dates.';
 /** The key of a REST input: `trashed_at` for `dates.trashed_at`. */
 const keyOf = (path: string): string => path.replace(DATES, '');
 
 const shapeOf = ({ fields }: KindDefinition): z.ZodObject => {
-  const of = (isDate: boolean): Shape =>
+  const of = (isDate: boolean): Record<string, z.ZodType> =>
     Object.fromEntries(
       fields
         .filter(({ path }) => path.startsWith(DATES) === isDate)

@@ -212,11 +212,8 @@ const references = (field: Relation, value: unknown, status: EntryStatus): Entry
   return [...found.values()];
 };
 
-const scalar = (value: unknown): unknown =>
-  value instanceof Date ? value.toISOString() : (value ?? null);
-
 const valueOf = (field: FieldShape, value: unknown, status: EntryStatus): unknown => {
-  if (field.kind === 'scalar') return scalar(value);
+  if (field.kind === 'scalar') return value instanceof Date ? value.toISOString() : (value ?? null);
   if (field.kind === 'zone') {
     return listOf(value).flatMap((row) => {
       const uid = String(row.__component);

@@ -27,7 +27,7 @@ import { timeZoneOf } from '../sales-figures';
 import { regroup, wakeConnection } from '../processing/waits';
 import { openHoursOf, silentSince } from '../silence';
 import type { App } from '../../app';
-import type { Db } from '../../database/db';
+import type { Db, Tx } from '../../database/db';
 
 const groupColumns = (group: string | null) => ({
   group,
@@ -182,11 +182,7 @@ export class ConnectionsService {
   remove(id: number): Promise<void> {
     return this.app.db.retrying(async (tx) => {
       const at = Date.now();
-      const { document_id: documentId } = await find(tx, id);
-      await documentsOf(this.app.strapi, CONNECTION).update({
-        documentId,
-        data: { deleted_at: at, revoked_at: at, updated_at: at },
-      });
+      await this.write(tx, id, { deleted_at: at, revoked_at: at, updated_at: at });
       await tx.table(POS_REFUSALS_TABLE).where({ connection_id: id }).delete();
     });
   }
@@ -214,12 +210,13 @@ export class ConnectionsService {
 
   private change(id: number, values: Record<string, unknown>): Promise<ConnectionRow> {
     return this.app.db.retrying(async (tx) => {
-      const { document_id: documentId } = await find(tx, id);
-      await documentsOf(this.app.strapi, CONNECTION).update({
-        documentId,
-        data: { ...values, updated_at: Date.now() },
-      });
+      await this.write(tx, id, { ...values, updated_at: Date.now() });
       return find(tx, id);
     });
+  }
+
+  private async write(tx: Tx, id: number, data: Record<string, unknown>): Promise<void> {
+    const { document_id: documentId } = await find(tx, id);
+    await documentsOf(this.app.strapi, CONNECTION).update({ documentId, data });
   }
 }

@@ -9,7 +9,6 @@ import {
   type RecordAction,
   type RecordHandling,
   RECORDS_SEARCHED,
-  type RelatedRecord,
   type SimulatedMovement,
 } from '../../../../shared/contracts/pos';
 import type { Page } from '../../../../shared/contracts/webhooks';
@@ -72,8 +71,6 @@ const REFUNDS_NAMED = 50;
 
 type Relative = Pick<PosEventRow, 'id' | 'connection_id' | 'external_id' | 'counted'>;
 
-const related = ({ id, external_id }: Relative): RelatedRecord => ({ id: Number(id), external_id });
-
 const moneyOf = ({ counted }: Pick<PosEventRow, 'counted'>): Counted | null =>
   counted === null ? null : readCounted(counted);
 
@@ -91,7 +88,8 @@ const readRelatives = async (db: Db, row: PosEventRow, kind: 'sale' | 'refund') 
     kind === 'refund'
       ? moneyOf(one)?.sale === Number(row.id)
       : moneyOf(row)?.sale === Number(one.id);
-  return rows.filter((one) => isOwn(one) || belongs(one)).map(related);
+  const related = rows.filter((one) => isOwn(one) || belongs(one));
+  return related.map(({ id, external_id }) => ({ id: Number(id), external_id }));
 };
 
 const relationsOf = async (

@@ -11,10 +11,10 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import { whereContains } from '../../database/contains';
 import { firstOrNotFound } from '../../database/retry';
 import { pageQuery, type PageRequest, readPage } from '../../http/pagination';
-import { fieldError, LARGEST_ID } from '../../http/validation';
+import { fieldError } from '../../http/validation';
 import { isoTime } from '../../runtime/text';
 import { refusal } from '../../runtime/refusal';
-import { createItemInput, identifier, itemName, locationName } from '../../stock/inputs';
+import { createItemInput, identifier, itemName, locationName, rowId } from '../../stock/inputs';
 import { itemFromInput, skuDigest } from '../../stock/items';
 import { ItemsService } from '../../stock/items-service';
 import { locationFromInput } from '../../stock/locations';
@@ -39,14 +39,12 @@ export const inboxQuery = z.object({
   search: z.string().max(256).optional(),
 });
 
-const id = z.number().int().min(1).max(LARGEST_ID);
-
-const create = createItemInput.omit({ opening: true }).partial();
-
 const target = z
   .strictObject({
     item: itemName.optional(),
-    create: z.union([z.literal(true), create]).optional(),
+    create: z
+      .union([z.literal(true), createItemInput.omit({ opening: true }).partial()])
+      .optional(),
     location: locationName.optional(),
     ignore: z.literal(true).optional(),
   })
@@ -58,7 +56,7 @@ export const resolveInput = z
   .strictObject({
     kind: z.enum(MAPPING_KINDS),
     value: identifier,
-    connection: id.optional(),
+    connection: rowId.optional(),
     to: target,
     preview: z.boolean().default(false),
   })
@@ -75,7 +73,7 @@ export const resolveInput = z
     if (to.location !== undefined) wrong(['to', 'location'], `is nothing a ${kind} is mapped to`);
   });
 
-export const undoInput = z.strictObject({ id });
+export const undoInput = z.strictObject({ id: rowId });
 
 type InboxQuery = z.infer<typeof inboxQuery>;
 type Resolve = z.infer<typeof resolveInput>;

@@ -156,9 +156,8 @@ const movementsOf = async (
   if (mode === 'test') {
     const row: Pick<PosEventRow, 'simulated'> | undefined = await db
       .table(POS_EVENTS_TABLE)
-      .select('simulated')
       .where({ id })
-      .first();
+      .first('simulated');
     return movementAnswers(db, JSON.parse(row?.simulated ?? '[]') as LedgerLine[], rules);
   }
   const rows = await movementsOfEvent(db, Number(id));

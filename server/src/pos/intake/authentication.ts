@@ -16,11 +16,6 @@ import {
 import { isMissingTable, notReady, Refusal } from './wire';
 import type { App } from '../../app';
 
-/** Header names (docs/contract-pos.md#authentication) in the lower case that Node reports. */
-const KEY_HEADER = 'x-pos-key';
-const TIMESTAMP_HEADER = 'x-pos-timestamp';
-const SIGNATURE_HEADER = 'x-pos-signature';
-
 /** Unix seconds without sign, leading zero or fraction. */
 const TIMESTAMP = /^[1-9]\d{0,11}$/;
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/i;
@@ -64,9 +59,10 @@ export const judgeTimestamp = (
 
 export type SignedHeaders = Record<'key' | 'timestamp' | 'signature', string | undefined>;
 
-/** Each undefined if it is missing or was sent more than once. */
+/** Headers of docs/contract-pos.md#authentication; each undefined if it is missing or was sent more than once. */
 export const signedHeaders = ({ headersDistinct }: IncomingMessage): SignedHeaders => {
-  const [key, timestamp, signature] = [KEY_HEADER, TIMESTAMP_HEADER, SIGNATURE_HEADER].map(
+  // In the lower case that Node reports.
+  const [key, timestamp, signature] = ['x-pos-key', 'x-pos-timestamp', 'x-pos-signature'].map(
     (name) => (headersDistinct[name]?.length === 1 ? headersDistinct[name][0] : undefined)
   );
   return { key, timestamp, signature };

@@ -7,7 +7,7 @@ import type { Page } from '../../../../shared/contracts/webhooks';
 import type { PlainTable, RowOf } from '../../database/tables/plain-tables';
 import type { Db } from '../../database/db';
 import { type PageRequest, readPage } from '../../http/pagination';
-import { errorText, isoTime } from '../../runtime/text';
+import { errorText, isoTime, isRecord, jsonIn } from '../../runtime/text';
 import {
   type AskingKind,
   type ClosingRecord,
@@ -62,12 +62,9 @@ const namedExternalId = ({ kind, refusal, signed }: RefusedRequest): string | nu
   const { body, record } = signed;
   if (record) return record.externalId;
   if (!HAVING_ID.has(kind) || refusal.code === 'rate_limited') return null;
-  try {
-    const { external_id: id } = JSON.parse(body.toString('utf8')) as { external_id?: unknown };
-    return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
-  } catch {
-    return null;
-  }
+  const value = jsonIn(body.toString('utf8'));
+  const id = isRecord(value) ? value.external_id : null;
+  return typeof id === 'string' && IDENTIFIER.test(id) ? id : null;
 };
 
 export interface RefusedRequest {
@@ -77,8 +74,6 @@ export interface RefusedRequest {
   /** null if nobody knows who sent it. */
   signed: SignedBody | null;
 }
-
-type NewRow = Omit<PosRefusalRow, 'id'>;
 
 const toRefusal = (row: PosRefusalRow): ConnectionRefusal => ({
   at: isoTime(Number(row.at)),
@@ -93,7 +88,7 @@ const newestFirst = (db: Db) =>
 
 /** The latest refusals of each connection: noted concurrently with the requests, never in their way. */
 class Refusals {
-  private readonly pending = new Map<number, NewRow[]>();
+  private readonly pending = new Map<number, Omit<PosRefusalRow, 'id'>[]>();
   private readonly unsigned = new Map<number, { since: number; count: number }>();
   private lastWrite = 0;
   private timer: NodeJS.Timeout | null = null;

@@ -115,21 +115,6 @@ const dueAtOf = (work: ProcessingContext, { nowMs, graceMs }: Times): number | n
   return waits ? receivedAt + graceMs : null;
 };
 
-const settleBatch = async (
-  tx: Tx,
-  app: App,
-  { claimed, rows, batch, times }: Applied & { rows: readonly PosEventRow[] }
-): Promise<void> => {
-  const works = new Map(batch.map((work) => [work.id, work]));
-  const settlements = claimed.flatMap((lease): RecordSettlement[] => {
-    const work = works.get(lease.id);
-    return work ? [{ lease, dueAt: dueAtOf(work, times), outcome: outcomeOf(work, times) }] : [];
-  });
-  const logged = new Set(rows.map(({ id }) => Number(id)));
-  const gone = claimed.filter(({ id }) => !logged.has(id));
-  await getRecordStore(app).settle(tx, settlements, gone);
-};
-
 /** Updates relatives whose settling had another result; a lease that begins meanwhile is kept. */
 const updateRelatives = async (
   tx: Tx,
@@ -201,24 +186,25 @@ const recordEvent = (work: ProcessingContext): EventToPublish => ({
 
 const EVENT_NAMES = [...RECORD_KINDS.map((kind) => `pos.${kind}`), ...STOCK_EVENT_NAMES];
 
-interface Applied {
-  claimed: readonly LeasedRecord[];
-  batch: readonly ProcessingContext[];
-  times: Times;
-}
-
 const applyWithin = async (
   tx: Tx,
   app: App,
   connections: Connections,
-  { claimed, times }: Omit<Applied, 'batch'>
+  { claimed, times }: { claimed: readonly LeasedRecord[]; times: Times }
 ): Promise<{ batch: ProcessingContext[]; relatives: ProcessingContext[] }> => {
   const ids = claimed.map(({ id }) => id);
   const rows: PosEventRow[] = await tx.table(POS_EVENTS_TABLE).whereIn('id', ids).orderBy('id');
   const { batch, groups, changes } = await workOut(tx, app, rows, { connections, times });
   const { touched, repriced } = await countMoney(tx, groups);
   const relatives = groups.flatMap((group) => group.settledRelatives).filter(isRefund);
-  await settleBatch(tx, app, { claimed, rows, batch, times });
+  const works = new Map(batch.map((work) => [work.id, work]));
+  const settlements = claimed.flatMap((lease): RecordSettlement[] => {
+    const work = works.get(lease.id);
+    return work ? [{ lease, dueAt: dueAtOf(work, times), outcome: outcomeOf(work, times) }] : [];
+  });
+  const logged = new Set(rows.map(({ id }) => Number(id)));
+  const gone = claimed.filter(({ id }) => !logged.has(id));
+  await getRecordStore(app).settle(tx, settlements, gone);
   if (relatives.length > 0) await updateRelatives(tx, app, relatives, times);
   const waiting = [...batch, ...relatives].filter(
     ({ row, waits }) => row.processed_at !== null || waits.length > 0

@@ -2,8 +2,8 @@ import type { Knex } from 'knex';
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 import { countOf } from '../../database/retry';
-import { inChunks } from '../../database/written-rows';
-import type { Metric, MetricSource, Sample } from '../../observability/measures';
+import { findInChunks } from '../../database/written-rows';
+import type { MetricSource, Sample } from '../../observability/measures';
 import { debugEach } from '../../runtime/text';
 import { type GroupRoom, type Lease, type NewRow, type NextPlace, Queue } from '../../queue/queue';
 import type { OldQueue } from '../../database/tables/old-queues';
@@ -150,17 +150,16 @@ export class RecordStore implements WorkStore<LeasedRecord> {
   async bringForward(tx: Tx, ids: readonly number[], by: WokenBy): Promise<number[]> {
     const now = this.now();
     const queued = await this.queue.bringForward(tx, ids, { woken_by: by });
-    const forward = [...queued];
     const others = ids.filter((id) => !queued.has(id));
-    for (const some of inChunks(others)) {
-      const done = (await this.events(tx)
+    const done = await findInChunks<Queued>(others, (some) =>
+      this.events(tx)
         .select('id', 'connection_id', tx.raw('LENGTH(body) AS size'))
         .whereIn('id', some)
-        .whereNot({ state: 'failed' })) as Queued[];
-      const rows = done.map((one) => this.queued(one, now, by));
-      await this.queue.insert(tx, rows, 'replace');
-      forward.push(...rows.map(({ id }) => id));
-    }
+        .whereNot({ state: 'failed' })
+    );
+    const rows = done.map((one) => this.queued(one, now, by));
+    await this.queue.insert(tx, rows, 'replace');
+    const forward = [...queued, ...rows.map(({ id }) => id)];
     if (forward.length > 0) tx.onCommit(this.announce);
     return forward;
   }
@@ -257,15 +256,13 @@ const STUCK = 'switchboard_pos_records_stuck';
 const STUCK_STATES = ['held', 'needs_mapping', 'partially_applied', 'failed'] as const;
 const MOST = 100_000;
 
-const metrics: readonly Metric[] = [
-  { name: WAITING, type: 'gauge', help: 'Records of tills that wait to be applied' },
-  { name: OLDEST, type: 'gauge', help: 'How long the oldest of them has been waiting' },
-  { name: STUCK, type: 'gauge', help: 'Records of tills that were not wholly applied, by state' },
-];
-
 /** Records of tills that wait; at most 100,000 of a state are counted. */
 export const recordMetrics: MetricSource = {
-  metrics,
+  metrics: [
+    { name: WAITING, type: 'gauge', help: 'Records of tills that wait to be applied' },
+    { name: OLDEST, type: 'gauge', help: 'How long the oldest of them has been waiting' },
+    { name: STUCK, type: 'gauge', help: 'Records of tills that were not wholly applied, by state' },
+  ],
   async read(app) {
     const db = await app.db.current();
     const inState = (state: EventState) => db.table(POS_EVENTS_TABLE).where({ state });

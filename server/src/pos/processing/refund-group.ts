@@ -103,12 +103,10 @@ export const readMembers = (tx: Tx, ids: readonly number[]): Promise<Member[]> =
     return [withoutBody({ row, record: reading.value, items })];
   });
 
-type GroupColumns = Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>;
-
 /** Members by the key of their group; an inventory message belongs to none. */
 const byGroup = <M>(
   members: readonly M[],
-  rowOf: (member: M) => GroupColumns,
+  rowOf: (member: M) => Pick<PosEventRow, 'mode' | 'family_digest' | 'connection_id'>,
   connections: Connections
 ): Map<string, M[]> => {
   const groups = new Map<string, M[]>();
@@ -189,12 +187,7 @@ export const priceAccepted = async (
 };
 
 /** A sale or refund that closings may count otherwise now. */
-export interface Touched {
-  connection: number;
-  mode: ConnectionMode;
-  /** `occurred_at`, epoch milliseconds. */
-  at: number;
-}
+export type Touched = Pick<PosEventRow, 'connection_id' | 'mode' | 'occurred_ms'>;
 
 /** Larger item sums of a record are not counted, so that columns cannot overflow; totals do not depend on it. */
 const LARGEST = 10n ** 18n;
@@ -246,11 +239,7 @@ const readMoneyLeft = (text: string): MoneyLeft => {
   return { left, rest: BigInt(rest) };
 };
 
-const updateRow = async (
-  tx: Tx,
-  { id }: Pick<ProcessingContext, 'id'>,
-  columns: Partial<PosEventRow>
-): Promise<void> => {
+const updateRow = async (tx: Tx, id: number, columns: Partial<PosEventRow>): Promise<void> => {
   await tx.table(POS_EVENTS_TABLE).where({ id }).update(columns);
 };
 
@@ -268,12 +257,12 @@ class Counting {
     const before = known === null ? null : readCounted(known);
     this.changes.replace(member.row, before, after);
     for (const one of [before, after]) if (one && one.sale !== null) this.repriced.add(one.sale);
-    if (!member.inBatch) await updateRow(tx, member, { counted: text });
+    if (!member.inBatch) await updateRow(tx, member.id, { counted: text });
   }
 
   async setLeft(tx: Tx, sale: ProcessingContext, left: MoneyLeft | null): Promise<void> {
     const text = left && JSON.stringify({ left: left.left, rest: String(left.rest) });
-    if (text !== (sale.row.money_left ?? null)) await updateRow(tx, sale, { money_left: text });
+    if (text !== (sale.row.money_left ?? null)) await updateRow(tx, sale.id, { money_left: text });
   }
 }
 
@@ -543,7 +532,7 @@ export const settleGoods = async (
   for (const [id, { left, unknownLines: unknown }] of preview
     ? []
     : settled.flatMap((one) => [...one.left])) {
-    await updateRow(tx, { id }, { refunded: writeLeft(left, unknown) });
+    await updateRow(tx, id, { refunded: writeLeft(left, unknown) });
   }
   const refunds = new Map(settled.flatMap((one) => one.refunds).map((work) => [work.id, work]));
   if (refunds.size === 0) return [];
@@ -574,11 +563,7 @@ export const countMoney = async (
   return {
     touched: groups
       .flatMap(({ batch, relatives }) => [...batch, ...relatives])
-      .map(({ row }) => ({
-        connection: Number(row.connection_id),
-        mode: row.mode,
-        at: Number(row.occurred_ms),
-      })),
+      .map(({ row }) => row),
     repriced: [...counting.repriced],
   };
 };

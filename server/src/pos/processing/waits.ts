@@ -90,12 +90,7 @@ export const regroup = async (
   const refunds = await regroupedRefunds(tx, connection, others);
   const refundIds = refunds.map(({ id }) => Number(id));
   await getRecordStore(app).bringForward(tx, refundIds, 'connection');
-  const touched = refunds.map(({ connection_id: on, mode, occurred_ms: at }) => ({
-    connection: Number(on),
-    mode,
-    at: Number(at),
-  }));
-  await markClosings(tx, app, touched);
+  await markClosings(tx, app, refunds);
 };
 
 /** Items that are new, or known by another name: lines that wait for them apply by themselves. */

@@ -1,7 +1,7 @@
 import { type OpenHours, WEEKDAYS } from '../../../../shared/contracts/pos';
 
 const DAY_MS = 86_400_000;
-const QUARTER_MS = 900_000;
+export const QUARTER_MS = 900_000;
 const LARGEST_OFFSET_MS = 16 * 3_600_000;
 
 const FORM = /^\d{4}-\d{2}-\d{2}$/;

@@ -11,16 +11,13 @@ const KEYS = {
   stream: ['events'],
 };
 
-const TYPES: ReadonlyMap<string, string> = new Map(
-  Object.entries(KEYS).flatMap(([type, parts]) => parts.map((part) => [part, type]))
-);
-
 const TICKET = /^[^:]+:\d+:\d+$/;
 const LOCK = /^[^:]+:\d+:\d+:lock$/;
 
 const expectedType = (part: string): string | undefined => {
   if (TICKET.test(part)) return 'hash';
-  return LOCK.test(part) ? 'string' : TYPES.get(part);
+  if (LOCK.test(part)) return 'string';
+  return Object.entries(KEYS).find(([, parts]) => parts.includes(part))?.[0];
 };
 
 /** Deletes a key that still has the type that it was found with. */

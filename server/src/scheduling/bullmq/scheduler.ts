@@ -445,11 +445,7 @@ class TicketedWork {
   }
 
   async isPaused(): Promise<boolean> {
-    try {
-      return this.link.isThere() && (await this.queue.isPaused());
-    } catch {
-      return false;
-    }
+    return this.link.isThere() && this.queue.isPaused().catch(() => false);
   }
 
   serve(handler: GroupHandler): void {

@@ -214,10 +214,7 @@ export class DeliveryChanges {
   private async endFound(tx: Tx, found: Knex.QueryBuilder, error: EndCause): Promise<number> {
     const ordered = found.orderBy(['error', 'created_at', 'id']).forUpdate();
     const ids: (number | string)[] = await ordered.pluck('id');
-    const rows = (await this.store
-      .rows(tx)
-      .select(PLACED_COLUMNS)
-      .whereIn('id', ids)) as PlacedRow[];
+    const rows: PlacedRow[] = await this.store.rows(tx).select(PLACED_COLUMNS).whereIn('id', ids);
     await this.store.end(tx, rows, error);
     // Rows that the log has no more need no place.
     const known = new Set(rows.map(({ id }) => Number(id)));

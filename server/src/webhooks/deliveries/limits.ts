@@ -7,27 +7,22 @@ import { DELIVERIES_TABLE, WEBHOOK_LOCKS_TABLE, type WebhookRow, WEBHOOKS_TABLE 
 import type { App } from '../../app';
 import type { Db, Tx } from '../../database/db';
 
-/** How much of a webhook is sent, and in which order; docs/receivers.md#rate-limits. */
-export interface WebhookLimits {
-  ratePerSecond: number | null;
-  concurrency: number | null;
-  /** One record's events go one after the other. */
-  isOrdered: boolean;
-  /** Nothing is sent before, epoch milliseconds; 0: it was not paused. */
-  pausedUntil: number;
-}
-
 type LimitsRow = Pick<WebhookRow, 'rate_per_second' | 'concurrency' | 'ordering' | 'paused_until'>;
 
 const LIMITS_COLUMNS = ['rate_per_second', 'concurrency', 'ordering', 'paused_until'] as const;
 
 /** Without `paused_until`: the row of a webhook that was just changed or published to lacks its pause. */
-const limitsOf = (row: Omit<LimitsRow, 'paused_until'> & Partial<LimitsRow>): WebhookLimits => ({
+const limitsOf = (row: Omit<LimitsRow, 'paused_until'> & Partial<LimitsRow>) => ({
   ratePerSecond: row.rate_per_second === null ? null : Number(row.rate_per_second),
   concurrency: row.concurrency === null ? null : Number(row.concurrency),
+  /** One record's events go one after the other. */
   isOrdered: row.ordering === 'by_record',
+  /** Nothing is sent before, epoch milliseconds; 0: it was not paused. */
   pausedUntil: Number(row.paused_until ?? 0),
 });
+
+/** How much of a webhook is sent, and in which order; docs/receivers.md#rate-limits. */
+export type WebhookLimits = ReturnType<typeof limitsOf>;
 
 /** How long an answer is good for, in milliseconds: so long another node may not know of a change. */
 const FRESH_MS = 1000;

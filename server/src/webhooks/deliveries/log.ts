@@ -62,7 +62,7 @@ const union = (db: Db, parts: readonly Knex.QueryBuilder[]): Knex.QueryBuilder |
 };
 
 /** The rows after a place, as two stretches of an index on every database: of its time, and of earlier ones. */
-const after = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.QueryBuilder[] =>
+const rowsAfter = (rows: () => Knex.QueryBuilder, place: LogPlace | null): Knex.QueryBuilder[] =>
   place
     ? [
         rows().where('created_at', place.at).where('id', '<', place.id),
@@ -82,14 +82,10 @@ const placeOf = ({ id, created_at: at }: Pick<DeliveryRow, 'id' | 'created_at'>)
 const readPlaces = async (
   db: Db,
   branches: readonly Branch[],
-  {
-    after: place = null,
-    limit,
-    offset = 0,
-  }: { after?: LogPlace | null; limit: number; offset?: number }
+  { after = null, limit, offset = 0 }: { after?: LogPlace | null; limit: number; offset?: number }
 ): Promise<LogPlace[]> => {
   const parts = branches.flatMap(({ orderedBy, rows }) =>
-    after(rows, place).map((part) =>
+    rowsAfter(rows, after).map((part) =>
       part
         .select('id', 'created_at')
         .orderBy(newestFirst(orderedBy))
@@ -144,11 +140,7 @@ const LOOKED_AT_COLUMNS = [
 type LookedAt = Pick<DeliveryRow, (typeof LOOKED_AT_COLUMNS)[number]>;
 
 /** The rows of one branch after a place, newest first, part by part. */
-async function* partsOf(
-  db: Db,
-  branch: Branch,
-  after: LogPlace | null = null
-): AsyncGenerator<LookedAt[]> {
+async function* partsOf(db: Db, branch: Branch, after: LogPlace | null = null) {
   for (let last = after; ;) {
     // SQLite's driver answers within the same turn of the event loop.
     await nextTurn();
@@ -161,11 +153,7 @@ async function* partsOf(
 }
 
 /** The newest `LOOKED_AT` of the branches' rows, newest first; `after`: only rows after this place. */
-async function* newest(
-  db: Db,
-  branches: readonly Branch[],
-  after: LogPlace | null = null
-): AsyncGenerator<LookedAt> {
+async function* newest(db: Db, branches: readonly Branch[], after: LogPlace | null = null) {
   const readers = branches.map((branch) => ({
     parts: partsOf(db, branch, after),
     rows: [] as LookedAt[],

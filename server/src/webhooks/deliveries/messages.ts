@@ -19,8 +19,6 @@ type Pieces = Pick<FrozenMessage, 'frame' | 'data'>;
 export const bodyOf = (deliveryId: string, { frame, data }: Pieces): string =>
   `{"id":"${deliveryId}",${frame},"data":${data}}`;
 
-const rows = (db: Db) => db.table(MESSAGES_TABLE);
-
 /** A message of several deliveries that are about to be queued. */
 export interface SharedMessage extends FrozenMessage {
   deliveries: number;
@@ -78,10 +76,10 @@ const readMessages = async (db: Db, app: App, ids: readonly number[]) => {
   }
   const unread = ids.filter((id) => !found.has(id));
   if (unread.length === 0) return found;
-  const read = (await rows(db).select('id', 'frame', 'data').whereIn('id', unread)) as Pick<
-    MessageRow,
-    'id' | 'frame' | 'data'
-  >[];
+  const read = (await db
+    .table(MESSAGES_TABLE)
+    .select('id', 'frame', 'data')
+    .whereIn('id', unread)) as Pick<MessageRow, 'id' | 'frame' | 'data'>[];
   for (const { id, frame, data } of read) {
     found.set(Number(id), { frame, data });
     cache?.keep(Number(id), { frame, data });

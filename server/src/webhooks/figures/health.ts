@@ -78,15 +78,6 @@ const OLDEST = 'switchboard_delivery_oldest_waiting_seconds';
 const WEBHOOKS = 'switchboard_webhooks';
 
 const metric = (name: string, type: Metric['type'], help: string): Metric => ({ name, type, help });
-const metrics = [
-  metric(ATTEMPTS, 'counter', 'Attempts of deliveries, without tests'),
-  metric(ENDED, 'counter', 'Deliveries that were delivered or failed'),
-  metric(ANSWERS, 'histogram', 'How long receivers took to answer'),
-  metric(WAITING, 'gauge', 'Deliveries before their first attempt, at most 10000 per webhook'),
-  metric(FAILING, 'gauge', 'Failed deliveries that will be retried, at most 10000 per webhook'),
-  metric(OLDEST, 'gauge', 'Age of the oldest delivery before its first attempt'),
-  metric(WEBHOOKS, 'gauge', 'Webhooks by their health'),
-];
 
 const outcomes = (counts: { sent: number; failed: number }): Sample[] =>
   (['sent', 'failed'] as const).map((outcome) => ({ labels: { outcome }, value: counts[outcome] }));
@@ -118,7 +109,15 @@ const countByHealth = async (app: App, now: number): Promise<Sample[]> => {
 };
 
 export const webhookMetrics: MetricSource = {
-  metrics,
+  metrics: [
+    metric(ATTEMPTS, 'counter', 'Attempts of deliveries, without tests'),
+    metric(ENDED, 'counter', 'Deliveries that were delivered or failed'),
+    metric(ANSWERS, 'histogram', 'How long receivers took to answer'),
+    metric(WAITING, 'gauge', 'Deliveries before their first attempt, at most 10000 per webhook'),
+    metric(FAILING, 'gauge', 'Failed deliveries that will be retried, at most 10000 per webhook'),
+    metric(OLDEST, 'gauge', 'Age of the oldest delivery before its first attempt'),
+    metric(WEBHOOKS, 'gauge', 'Webhooks by their health'),
+  ],
   async read(app) {
     const now = app.clock.now();
     const totals = await readTotals(app);

@@ -70,15 +70,6 @@ interface RolledAttempt extends CountedAttempt {
   answeredIn: number | null;
 }
 
-/** Counts of attempts and deliveries that ended, of one webhook in one hour. */
-export interface Rollup {
-  webhookId: number;
-  hour: number;
-  attempts: { sent: number; failed: number };
-  ended: { sent: number; failed: number };
-  responseTimes: number[];
-}
-
 type Row = Record<string, number>;
 
 const columnsOf = ({ ok, ended, answeredIn }: RolledAttempt): string[] => [
@@ -114,7 +105,7 @@ export const addToRollups = async (db: Db, attempts: readonly RolledAttempt[]): 
   await db.insert(ROLLUPS_TABLE, rows, { unique: ['webhook_id', 'hour'], then: 'add' });
 };
 
-const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup => {
+const toRollup = (row: Readonly<Record<string, number | string | null>>) => {
   const number = (name: string): number => Number(row[name] ?? 0);
   return {
     webhookId: number('webhook_id'),
@@ -124,6 +115,9 @@ const toRollup = (row: Readonly<Record<string, number | string | null>>): Rollup
     responseTimes: SPAN_COLUMNS.map(number),
   };
 };
+
+/** Counts of attempts and deliveries that ended, of one webhook in one hour. */
+export type Rollup = ReturnType<typeof toRollup>;
 
 interface HoursQuery {
   /** From the hour of this time on, up to another one if there is one; epoch milliseconds. */

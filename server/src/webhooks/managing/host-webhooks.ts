@@ -29,11 +29,8 @@ const COUNTERPARTS: ReadonlyMap<string, string> = new Map([
   ['media.delete', 'media.deleted'],
 ]);
 
-interface Mapped<Kept> {
-  kept: Kept;
-  /** Parts that are not copied, and why. */
-  leftOut: { name: string; reason: string }[];
-}
+/** Parts that are not copied, and why. */
+type LeftOut = { name: string; reason: string }[];
 
 const whyNot = (event: string): string => {
   if (!COUNTERPARTS.has(event)) return 'has no counterpart';
@@ -43,12 +40,9 @@ const whyNot = (event: string): string => {
 };
 
 /** @param isOffered whether an event is in the catalogue of this site */
-export const mapEvents = (
-  events: readonly string[],
-  isOffered: (event: string) => boolean
-): Mapped<string[]> => {
+export const mapEvents = (events: readonly string[], isOffered: (event: string) => boolean) => {
   const kept = new Set<string>();
-  const leftOut: Mapped<unknown>['leftOut'] = [];
+  const leftOut: LeftOut = [];
   for (const event of new Set(events.map(String))) {
     const here = COUNTERPARTS.get(event);
     if (here !== undefined && isOffered(here)) kept.add(here);
@@ -64,14 +58,14 @@ const OF_THE_HOST = /^x-strapi-event$/i;
 export const mapHeaders = (
   own: Readonly<Record<string, unknown>>,
   defaults: Readonly<Record<string, unknown>>
-): Mapped<Record<string, string>> => {
+) => {
   const said = new Set(Object.keys(own).map((name) => name.toLowerCase()));
   const all = [
     ...Object.entries(defaults).filter(([name]) => !said.has(name.toLowerCase())),
     ...Object.entries(own),
   ];
   const kept: [string, string][] = [];
-  const leftOut: Mapped<unknown>['leftOut'] = [];
+  const leftOut: LeftOut = [];
   for (const [name, value] of all) {
     const text = String(value ?? '');
     const [problem] = judgeHeaders({ [name]: text });

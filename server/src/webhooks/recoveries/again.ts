@@ -1,4 +1,3 @@
-import type { QueuedAgain } from '../rules/recovery';
 import { QUEUE_STATES } from '../../queue/queue';
 import {
   ATTEMPTS_TABLE,
@@ -54,16 +53,8 @@ export const sendAgain = async (
   return tries;
 };
 
-interface FoundAgain extends QueuedAgain {
-  /** It is not due: it waits for an earlier delivery of its record, or for a module. */
-  isHeld: boolean;
-}
-
 /** The current state of deliveries that were to be sent again, by the ids of their rows; in one statement. */
-export const readAgain = async (
-  db: Db,
-  ids: readonly number[]
-): Promise<Map<number, FoundAgain>> => {
+export const readAgain = async (db: Db, ids: readonly number[]) => {
   const found = (await db
     .table(`${DELIVERIES_TABLE} as d`)
     .leftJoin(`${DELIVERY_QUEUE_TABLE} as q`, 'q.id', 'd.id')
@@ -78,6 +69,7 @@ export const readAgain = async (
         status,
         tries: Number(tries),
         isDue: state !== null && state !== QUEUE_STATES.ended,
+        /** It is not due: it waits for an earlier delivery of its record, or for a module. */
         isHeld: state === QUEUE_STATES.blocked || state === QUEUE_STATES.parked,
       },
     ])

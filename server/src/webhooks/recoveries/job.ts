@@ -46,9 +46,7 @@ const waitingOf = async (db: Db, recovery: number, webhook: number, limit: numbe
 
 const setItems = async (tx: Tx, ids: readonly number[], state: ItemState): Promise<void> => {
   if (ids.length === 0) return;
-  await recoveryItems(tx)
-    .whereIn('id', [...ids])
-    .update({ state });
+  await recoveryItems(tx).whereIn('id', ids).update({ state });
 };
 
 /** Webhooks of which items wait, by their ids; each costs a step into an index. */

@@ -70,10 +70,7 @@ export interface Spell {
 }
 
 /** Goes on with a spell, in the order of the attempts. Switching a webhook off and on is no attempt. */
-export const continueSpell = (
-  before: Spell,
-  attempts: readonly { ok: boolean; at: number }[]
-): Spell => {
+export const continueSpell = (before: Spell, attempts: readonly { ok: boolean; at: number }[]) => {
   let { unwellSince } = before;
   for (const { ok, at } of attempts) unwellSince = ok ? null : (unwellSince ?? at);
   return { attempted: before.attempted || attempts.length > 0, unwellSince };

@@ -206,12 +206,11 @@ const at = (root: Schema, reference: unknown): unknown => {
     .map((key) => decodeURIComponent(key).replaceAll('~1', '/').replaceAll('~0', '~'));
   let found: unknown = root;
   for (const key of keys) {
-    const known = typeof found === 'object' && found !== null && Object.hasOwn(found, key);
-    found = known
-      ? (found as Schema)[key]
-      : unfit(`there is nothing at ${JSON.stringify(reference)}`, 'filter_place', {
-          place: reference,
-        });
+    if (!isComposite(found) || !Object.hasOwn(found, key)) {
+      const reason = `there is nothing at ${JSON.stringify(reference)}`;
+      return unfit(reason, 'filter_place', { place: reference });
+    }
+    found = (found as Schema)[key];
   }
   return found;
 };
@@ -302,12 +301,9 @@ const WALKERS = ['items', 'contains', 'additionalProperties', 'propertyNames'];
 const ownBytes = (schema: Schema): number =>
   Object.entries(schema).reduce((sum, [keyword, value]) => {
     if (isUnheld(keyword)) return sum;
-    const said =
-      ONE_SCHEMA.includes(keyword) || LIST_OF_SCHEMAS.includes(keyword)
-        ? null
-        : SCHEMAS_BY_NAME.includes(keyword) && isRecord(value)
-          ? Object.keys(value)
-          : value;
+    const hasSchemas = ONE_SCHEMA.includes(keyword) || LIST_OF_SCHEMAS.includes(keyword);
+    const isByName = SCHEMAS_BY_NAME.includes(keyword) && isRecord(value);
+    const said = hasSchemas ? null : isByName ? Object.keys(value) : value;
     return sum + keyword.length + 4 + Buffer.byteLength(JSON.stringify(said) ?? '');
   }, 2);
 
@@ -413,12 +409,9 @@ export const expandFilter = (filter: Schema): Schema | boolean => {
   const expanded = new Expansion(filter).of(filter, place) as Schema | boolean;
   // Unused definitions are judged as well: they may be meant.
   const unused = new Expansion(filter);
-  for (const key of DEFINED) {
-    const defined = filter[key];
-    if (!isRecord(defined)) continue;
-    for (const schema of Object.values(defined)) {
-      unused.of(schema, { depth: 1, walked: false, within: [filter] });
-    }
+  const defined = DEFINED.map((key) => filter[key]).filter(isRecord);
+  for (const schema of defined.flatMap((schemas) => Object.values(schemas))) {
+    unused.of(schema, { depth: 1, walked: false, within: [filter] });
   }
   return expanded;
 };
