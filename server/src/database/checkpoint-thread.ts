@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module';
-import { workerData } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 import type { CheckpointThread } from './checkpoints';
 
 interface Connection {
@@ -8,27 +8,38 @@ interface Connection {
 }
 
 const SHORTEST_MS = 20;
-const LONGEST_MS = 500;
+const LONGEST_MS = 250;
+/** Each copies what was written during the one before: only a log of which all is copied starts again. */
+const PASSES = 4;
 
-const { driver, file, pages: limit, synchronous } = workerData as CheckpointThread;
+const { driver, file, pages, syncs } = workerData as CheckpointThread;
 const Database = createRequire(driver)(driver) as new (name: string, how: object) => Connection;
-const connection = new Database(file, { fileMustExist: true, timeout: 0 });
-connection.pragma(`synchronous = ${synchronous}`);
+const connection = new Database(file, { fileMustExist: true });
+for (const [name, value] of Object.entries(syncs)) connection.pragma(`${name} = ${value}`);
+connection.pragma('busy_timeout = 0');
 
-let before = { log: 0, checkpointed: 0 };
+let before = 0;
 let pauseMs = SHORTEST_MS;
 
-/** Waits for no lock, and none waits for it. */
+/** The number of pages that are not copied. Looking takes no lock and reads no file. */
+const look = (): number => {
+  const [{ log, checkpointed } = { log: 0, checkpointed: 0 }] =
+    connection.pragma('wal_checkpoint(NOOP)');
+  return log - checkpointed;
+};
+
+/** Waits for no lock, and no writer waits for it. */
 const checkpoint = (): void => {
   try {
-    const [now = before] = connection.pragma('wal_checkpoint(PASSIVE)');
-    // Once all of it is copied, the next commit starts the log again.
-    const isNew = before.log === before.checkpointed && now.log !== before.log;
-    const pages = isNew ? now.log : now.log - before.log;
-    // By steps: if the site was first, these are only the last of many.
-    if (pages > limit / 2) pauseMs = Math.max(SHORTEST_MS, pauseMs / 2);
-    else if (pages < limit / 5) pauseMs = Math.min(LONGEST_MS, pauseMs * 1.5);
-    before = now;
+    const found = look();
+    if (found >= pages) {
+      for (let pass = 0; pass < PASSES && look() > 0; pass += 1)
+        connection.pragma('wal_checkpoint(PASSIVE)');
+    }
+    // Often while much is written.
+    pauseMs =
+      Math.abs(found - before) > pages / 20 ? SHORTEST_MS : Math.min(LONGEST_MS, pauseMs * 2);
+    before = found;
   } catch {
     // The disk may be full; a write of the site says so.
     pauseMs = LONGEST_MS;
@@ -36,3 +47,4 @@ const checkpoint = (): void => {
   setTimeout(checkpoint, pauseMs);
 };
 checkpoint();
+parentPort?.once('message', () => process.exit());
