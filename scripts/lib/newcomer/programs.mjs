@@ -12,13 +12,19 @@ export const environment = (more = {}) => ({
   ...more,
 });
 
-export const freePort = () =>
+const isFree = (port) =>
   new Promise((resolve) => {
-    const server = net.createServer().listen(0, '127.0.0.1', () => {
-      const { port } = server.address();
-      server.close(() => resolve(port));
-    });
+    const server = net.createServer().once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
+
+/** Below the ports that systems give to connections: a program that starts in a minute still finds it free. */
+export const freePort = async () => {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000);
+    if (await isFree(port)) return port;
+  }
+};
 
 export const waitFor = async (what, condition, milliseconds = 60_000) => {
   const until = Date.now() + milliseconds;
