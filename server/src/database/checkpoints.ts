@@ -24,7 +24,8 @@ const SYNCS = ['synchronous', 'fullfsync', 'checkpoint_fullfsync'];
 const FIRST_SAFE = [3, 51, 3];
 const LONGEST_STOP_MS = 2000;
 
-const isSafe = (version: string): boolean => {
+/** True if two connections of a process may make checkpoints. @param version of SQLite, such as `3.51.3` */
+export const isSafe = (version: string): boolean => {
   const parts = version.split('.').map(Number);
   const at = FIRST_SAFE.findIndex((part, index) => part !== parts[index]);
   return at < 0 || (parts[at] ?? 0) > (FIRST_SAFE[at] ?? 0);
