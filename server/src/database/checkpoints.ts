@@ -62,7 +62,7 @@ const start = async (app: App): Promise<void> => {
 
 /**
  * Starts a thread that copies SQLite's write-ahead log into its file, where a write of the site would wait for the disk.
- * Not if the site has switched automatic checkpoints off, for a tool that copies the log.
+ * Not if the site has switched automatic checkpoints off, for a tool that copies the log. Never rejects.
  */
 export const startCheckpoints = async (app: App): Promise<void> => {
   if (app.db.client !== 'sqlite') return;
@@ -71,6 +71,7 @@ export const startCheckpoints = async (app: App): Promise<void> => {
   );
 };
 
+/** Ends the thread if there is one, and waits for it, for two seconds at most. Never rejects. */
 export const stopCheckpoints = async (app: App): Promise<void> => {
   const worker = app.part(thread).value;
   if (!worker || worker.threadId < 0) return;

@@ -269,6 +269,7 @@ export class LimitedQueue extends Queue {
     );
   }
 
+  /** How many rows of the group other nodes hold now. */
   private async countOthers(tx: Tx, group: number, cap: LeaseCap): Promise<number> {
     const counted = (await tx
       .table(this.limited.slots)
